@@ -1,0 +1,82 @@
+"""Errors of every room: one base, few leaves, each with the HTTP status it means."""
+
+from collections.abc import Iterable
+from typing import ClassVar, NamedTuple
+
+
+class Fault(NamedTuple):
+    """One thing wrong with an input.
+
+    `field` is a path such as `trigger.recurrence.schedule.hours`; `reason` is a sentence for the caller.
+    """
+
+    field: str
+    reason: str
+
+    def under(self, parent: str) -> "Fault":
+        """The same fault, its path starting at `parent`."""
+        return Fault(f"{parent}.{self.field}" if self.field else parent, self.reason)
+
+
+class TimerJobsError(Exception):
+    """Base of all errors this app raises on purpose. `status` is the HTTP status it means."""
+
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Internal error"
+
+
+class InvalidInput(TimerJobsError):
+    """The caller's input is wrong; `faults` names each field and why."""
+
+    status = 400
+    title = "Invalid input"
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(f"{f.field}: {f.reason}" for f in self.faults))
+
+    def under(self, parent: str) -> "InvalidInput":
+        """The same error, every path starting at `parent`."""
+        return InvalidInput(f.under(parent) for f in self.faults)
+
+
+class NotFound(TimerJobsError):
+    """There is no such thing."""
+
+    status = 404
+    title = "Not found"
+
+
+class Conflict(TimerJobsError):
+    """What is asked for does not go with what exists."""
+
+    status = 409
+    title = "Conflict"
+
+
+class PreconditionFailed(TimerJobsError):
+    """A condition of the request (If-Match, If-None-Match) does not hold."""
+
+    status = 412
+    title = "Precondition failed"
+
+
+class TooLarge(TimerJobsError):
+    """A body or a definition is over its limit."""
+
+    status = 413
+    title = "Too large"
+
+
+class UnsupportedMediaType(TimerJobsError):
+    """The body is not of a type this route reads."""
+
+    status = 415
+    title = "Unsupported media type"
+
+
+class Unavailable(TimerJobsError):
+    """Storage does not answer, or keeps being changed under the request; trying again may help."""
+
+    status = 503
+    title = "Unavailable"
