@@ -1,0 +1,189 @@
+"""The command line: `python -m devhost` runs the Functions app in this folder."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from devhost import echo
+from devhost.azurite import STANDARD_PORTS, Azurite, Ports
+from devhost.errors import DevhostError
+from devhost.functions import THREADS, Functions, load_app, read_functions
+from devhost.host import Host
+from devhost.settings import HostConfig, load_settings, point_development_storage_at
+
+log = logging.getLogger("devhost")
+
+DATA_FOLDER = ".azurite"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the host until SIGINT or SIGTERM. Returns the exit status: 1 if it could not start."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
+        level=logging.DEBUG if options.verbose else logging.INFO,
+    )
+    for name in ("azure", "asyncio", "aiohttp"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Until the host runs, both signals end it like any exception, so that Azurite is stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _run(options)
+    except DevhostError as error:
+        print(f"devhost: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    app_dir = options.app_dir.resolve()
+    os.chdir(app_dir)
+    config = HostConfig.read(app_dir)
+    settings = load_settings(app_dir)
+    point_development_storage_at(options.azurite_ports)
+    functions = _load(app_dir)
+    with ExitStack() as stack:
+        server = stack.enter_context(_listen(options.host, options.port))
+        if options.azurite:
+            azurite = Azurite.use_or_start(location=app_dir / DATA_FOLDER, ports=options.azurite_ports)
+            stack.enter_context(azurite)
+            log.info(
+                "Azurite %s on ports %s",
+                f"started, with its data in {DATA_FOLDER}," if azurite.is_ours else "found running",
+                ", ".join(map(str, azurite.ports)),
+            )
+        log.info(
+            "Functions: %d HTTP, %d timer, %d queue; settings from the environment and %s",
+            len(functions.http),
+            len(functions.timers),
+            len(functions.queues),
+            settings or "no file",
+        )
+        asyncio.run(_serve(functions, config, server, options))
+
+
+async def _serve(
+    functions: Functions, config: HostConfig, server: socket.socket, options: argparse.Namespace
+) -> None:
+    host = Host(functions, config, key=options.key)
+
+    def stop() -> None:
+        log.info("Stopping, with at most %g s for what is running; again to stop now", options.grace)
+        host.stop()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    name = f"[{options.host}]" if ":" in options.host else options.host.replace("0.0.0.0", "127.0.0.1")
+    address = f"http://{name}:{server.getsockname()[1]}"
+    await host.run(server, options.grace, lambda: print(_welcome(address, config, options.key), flush=True))
+
+
+def _load(app_dir: Path) -> Functions:
+    try:
+        return read_functions(load_app(app_dir))
+    except DevhostError:
+        raise
+    except Exception as error:
+        log.exception("function_app.py cannot be loaded")
+        raise DevhostError(f"function_app.py cannot be loaded: {error}") from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise DevhostError(
+                f"port {port} is taken by another program: stop it, or choose another port with --port "
+                f"(make run PORT={port + 1})"
+            ) from None
+        raise DevhostError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+
+
+def _welcome(address: str, config: HostConfig, key: str | None) -> str:
+    api = "/".join(filter(None, (address, config.route_prefix)))
+    header = f" -H 'x-functions-key: {key}'" if key else ""
+    job = {
+        "id": "hello",
+        "trigger": {"type": "Recurrence", "recurrence": {"frequency": "Second", "interval": 10}},
+        "action": {
+            "type": "Http",
+            "inputs": {"method": "POST", "uri": address + echo.PATH, "body": {"hello": "world"}},
+        },
+    }
+    return f"""
+The app answers at {api}; Ctrl-C stops it. A job that calls {address}{echo.PATH} every 10 seconds:
+
+  curl{header} -H 'Content-Type: application/json' {api}/jobs -d '{json.dumps(job)}'
+
+Its runs:
+
+  curl{header} {api}/jobs/hello/runs
+"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m devhost", description="Runs a Functions app on this machine."
+    )
+    add = parser.add_argument
+    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    add("--port", type=_port, default=7071, help="port to listen on; 0: a free one (default: %(default)s)")
+    add("--app-dir", type=Path, default=Path(), help="folder of function_app.py (default: this one)")
+    add("--no-azurite", dest="azurite", action="store_false", help="do not start Azurite")
+    add(
+        "--azurite-ports",
+        type=_ports,
+        default=STANDARD_PORTS,
+        metavar="BLOB,QUEUE,TABLE",
+        help="ports for UseDevelopmentStorage=true (default: {},{},{})".format(*STANDARD_PORTS),
+    )
+    add(
+        "--key",
+        default=os.environ.get("DEVHOST_KEY"),
+        help="demand this function key (default: $DEVHOST_KEY)",
+    )
+    add("--grace", type=float, default=10.0, help="seconds for running invocations at the end (default: 10)")
+    add("--verbose", action="store_true", help="log each invocation")
+    return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise ValueError(port)
+    return port
+
+
+def _ports(text: str) -> Ports:
+    blob, queue, table = map(_port, text.split(","))
+    return Ports(blob, queue, table)
+
+
+def _exit(status: int) -> None:
+    """Leave even if a handler that is not async still runs: its thread cannot be stopped."""
+    THREADS.shutdown(wait=False, cancel_futures=True)
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    _exit(main())

@@ -1,0 +1,239 @@
+"""Azurite, the storage emulator: find it, start it, wait until it answers, stop it.
+
+For Linux and macOS. `Azurite.start` is for tests (free ports, nothing kept), `Azurite.use_or_start` for
+the local run (known ports, data kept in a folder).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple, Self
+
+from devhost.errors import DevhostError
+
+HOST = "127.0.0.1"
+SERVERS = ("Azurite-Blob", "Azurite-Queue", "Azurite-Table")
+SCRIPT = Path(__file__).parent / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+
+# Azurite's account is public knowledge: every installation has this name and key.
+ACCOUNT = "devstoreaccount1"
+ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+# Becomes the command in its arguments, which the kernel ends (SIGTERM, so it saves its data) when our
+# process is gone. A program of its own, since Python between fork and exec is unsafe once there are threads.
+DIE_WITH_PARENT = f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, {signal.SIGTERM:d})
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class Ports(NamedTuple):
+    """The three ports of an Azurite."""
+
+    blob: int
+    queue: int
+    table: int
+
+
+STANDARD_PORTS = Ports(10000, 10001, 10002)
+
+
+def connection_string(ports: Ports) -> str:
+    """What `UseDevelopmentStorage=true` stands for, with Azurite on these ports."""
+    endpoints = "".join(
+        f"{service.capitalize()}Endpoint=http://{HOST}:{port}/{ACCOUNT};"
+        for service, port in ports._asdict().items()
+    )
+    return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};{endpoints}"
+
+
+def free_ports() -> Ports:
+    """Three ports that nobody listens on at the moment."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in Ports._fields]
+        return Ports(*(each.getsockname()[1] for each in sockets))
+
+
+class Azurite:
+    """An Azurite that answers. A context manager: leaving it stops the process, if it is ours."""
+
+    def __init__(self, ports: Ports, process: subprocess.Popen[bytes] | None) -> None:
+        self.ports = ports
+        self._process = process
+
+    @property
+    def connection_string(self) -> str:
+        """The connection string of its only account."""
+        return connection_string(self.ports)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process started it, and so stops it."""
+        return self._process is not None
+
+    @classmethod
+    def start(
+        cls, *, location: Path | None = None, ports: Ports | None = None, in_memory: bool = False
+    ) -> Self:
+        """Start one and wait until its three services answer.
+
+        Args:
+            location: the folder for its data; needed unless `in_memory`.
+            ports: free ones are picked if absent.
+            in_memory: keep nothing on disk.
+
+        It ends with the thread that called this, at the latest (Linux), so start it from the main thread.
+        Raises DevhostError if Node or Azurite is missing, or Azurite ends before it answers.
+        """
+        if location is None and not in_memory:
+            raise ValueError("an Azurite that keeps its data needs a location")
+        folder = None if in_memory else location
+        ports = ports or free_ports()
+        with ExitStack() as stack:
+            output = stack.enter_context(tempfile.TemporaryFile())
+            lock = None if folder is None else stack.enter_context(_lock(folder))
+            process = subprocess.Popen(
+                _command(ports, folder),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=[] if lock is None else [lock.fileno()],
+                start_new_session=True,  # Ctrl-C in the terminal is for the host, which still needs storage
+            )
+            azurite = cls(ports, process)
+            try:
+                _wait_until_it_answers(process, ports, output)
+            except BaseException:
+                azurite.stop()
+                raise
+            return azurite
+
+    @classmethod
+    def use_or_start(cls, *, location: Path, ports: Ports = STANDARD_PORTS) -> Self:
+        """Use the Azurite that answers on these ports, or start one there.
+
+        Raises DevhostError, besides `start`'s reasons, if other programs have some of the ports, or Azurite
+        only a part of them.
+        """
+        found = {port: _server_at(port) for port in ports}
+        silent = [port for port, name in zip(ports, SERVERS, strict=True) if not _is(found[port], name)]
+        if not silent:
+            return cls(ports, None)
+        for port in silent:
+            if found[port] is not None:
+                raise DevhostError(
+                    f"port {port}, wanted for Azurite, is taken by another program "
+                    f"({found[port] or 'unnamed'}): stop it, or choose other ports with --azurite-ports"
+                )
+        if len(silent) < len(ports):
+            raise DevhostError(
+                f"of the ports {_listed(ports)} an Azurite answers on some, but not on {_listed(silent)}: "
+                "stop it, or choose other ports with --azurite-ports"
+            )
+        return cls.start(location=location, ports=ports)
+
+    def stop(self) -> None:
+        """End the process, if it is ours, and wait until it has saved its data and is gone."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _command(ports: Ports, location: Path | None) -> list[str]:
+    node = shutil.which("node")
+    if node is None:
+        raise DevhostError("Node 18 or newer is needed to run Azurite, but there is no `node` on the PATH")
+    if not SCRIPT.exists():
+        raise DevhostError("Azurite is not installed: run `npm ci --prefix devhost`")
+    command = [node, str(SCRIPT), "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
+    for service, port in ports._asdict().items():
+        command += [f"--{service}Host", HOST, f"--{service}Port", str(port)]
+    command += ["--inMemoryPersistence"] if location is None else ["--location", str(location)]
+    if sys.platform == "linux":
+        return [sys.executable, "-ISc", DIE_WITH_PARENT, str(os.getpid()), *command]
+    return command
+
+
+def _lock(location: Path) -> IO[bytes]:
+    """Take the folder for one Azurite. The lock is held by whichever process has the file open.
+
+    An Azurite stops listening before it has saved; one that began to read by then would miss the end.
+    """
+    location.mkdir(parents=True, exist_ok=True)
+    file = (location / "lock").open("wb")
+    deadline = time.monotonic() + STOP_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                file.close()
+                raise DevhostError(f"another Azurite, on other ports, has the data in {location}") from None
+            time.sleep(0.1)
+
+
+def _wait_until_it_answers(process: subprocess.Popen[bytes], ports: Ports, output: IO[bytes]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not all(_is(_server_at(port), name) for port, name in zip(ports, SERVERS, strict=True)):
+        if process.poll() is not None or time.monotonic() > deadline:
+            output.seek(0)
+            lines = output.read().decode(errors="replace").split("\n")
+            last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+            raise DevhostError(f"Azurite did not start on the ports {_listed(ports)}: {last}")
+        time.sleep(0.05)
+
+
+def _is(server: str | None, name: str) -> bool:
+    return server is not None and server.startswith(name)
+
+
+def _listed(ports: Iterable[int]) -> str:
+    return ", ".join(map(str, ports))
+
+
+def _server_at(port: int) -> str | None:
+    """The Server header of what answers on a port: "" if there is none, None if nobody listens."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=2)
+    try:
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        with suppress(OSError, http.client.HTTPException):
+            response.read()
+        return response.getheader("Server", "")
+    except ConnectionRefusedError:
+        return None
+    except (OSError, http.client.HTTPException):
+        return ""
+    finally:
+        connection.close()

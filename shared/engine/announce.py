@@ -1,0 +1,23 @@
+"""Which timers get their ticket from whoever writes them, and which from detection."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from shared.storage.tickets import Tickets
+
+# Whoever writes a timer announces it this far beyond the horizon: so much may pass between the reading of a
+# clock and a commit, or between two cycles of detection, without a timer that nobody announces in time.
+MARGIN = timedelta(minutes=10)
+
+
+class Announcer:
+    """Sends the tickets of timers just written. Timers beyond the horizon are left to detection."""
+
+    def __init__(self, tickets: Tickets, horizon: timedelta) -> None:
+        self._tickets = tickets
+        self._horizon = horizon
+
+    async def written(self, partition: str, dues: Iterable[datetime], now: datetime) -> None:
+        """Announces the timers that were committed at these seconds. Call it after the commit, as its author."""
+        end = now + self._horizon + MARGIN
+        await self._tickets.announce(partition, [due for due in dues if due < end], now)

@@ -1,0 +1,167 @@
+"""Dispatch: a ticket comes in, what is due in its partition is fired, what may run is executed."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from shared.engine.announce import Announcer
+from shared.engine.crew import Crew, Workshop
+from shared.engine.fire import Firer, Pass
+from shared.engine.lease import SKEW
+from shared.engine.removal import Remover
+from shared.errors import TimerJobsError
+from shared.jobs.model import Removal, Run
+from shared.jobs.times import floor_second
+from shared.storage.table import Refused
+from shared.storage.tickets import Ticket, Tickets
+from shared.storage.timers import Timers
+
+log = logging.getLogger("timerjobs.dispatch")
+
+PAGE = 100
+PAGES = 10  # of one round; more are for the next, which reads the clock anew
+BUDGET = timedelta(seconds=20)
+# How long a pass waits itself for a ticket that came early by this process's clock.
+PATIENCE = timedelta(seconds=2)
+TAKE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What dispatch works with beside the workshop of its crews."""
+
+    timers: Timers
+    tickets: Tickets
+    announcer: Announcer
+    firer: Firer
+    remover: Remover
+
+
+class Dispatcher:
+    """Carries out tickets. Any number of dispatchers may be at one partition; each timer is won by one."""
+
+    def __init__(self, line: Line, shop: Workshop, owner: str) -> None:
+        self._line = line
+        self._shop = shop
+        self._owner = owner
+
+    async def carry_out(self, ticket: Ticket) -> None:
+        """What the ticket says. Raises StoreFailed where storage does; the ticket then comes again."""
+        if ticket.due is None:
+            await self.take_runs(ticket.partition)
+        elif await self._has_come(ticket, ticket.due):
+            await self.fire_due(ticket.partition)
+
+    async def _has_come(self, ticket: Ticket, due: datetime) -> bool:
+        """Waits for a ticket that is early by a moment; one earlier than that is sent again for the rest."""
+        early = due - self._shop.clock()
+        if early > PATIENCE:
+            await self._line.tickets.send(ticket, early)
+            return False
+        while early > timedelta(0):
+            await asyncio.sleep(early.total_seconds())
+            early = due - self._shop.clock()
+        return True
+
+    async def fire_due(self, partition: str) -> None:
+        """A pass: round and round until nothing of the partition is due, or its 20 seconds are spent.
+
+        Then one more ticket goes out for the rest. Runs started here are awaited before it returns.
+        """
+        started = self._shop.clock()
+        async with Crew(partition, self._shop) as crew:
+            more = True
+            while more and self._shop.clock() - started < BUDGET:
+                more = await self.round(partition, self._shop.clock(), crew)
+            if more:
+                await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
+
+    async def round(self, partition: str, now: datetime, crew: Crew) -> bool:
+        """Fires what is due at `now`, page by page; whether there is more to fire by now.
+
+        For each page: 1. its transactions; 2. its runs are started, the tickets of what comes next go out,
+        and those of runs for others. A crash between the two leaves runs locked, which are taken over, and
+        loses tickets, which detection sends.
+        """
+        after, again = "", False
+        for _ in range(PAGES):
+            timers, after = await self._line.timers.due(partition, now, after, PAGE)
+            this = self._pass(partition, now)
+            fired = await self._line.firer.fire([t for t in timers if not isinstance(t, Removal)], this)
+            for run in fired.locked:
+                crew.start(run)
+            await self._line.announcer.written(partition, [due for due in fired.dues if due > now], now)
+            for _ in range(0, fired.unlocked, TAKE):
+                await self._line.tickets.send(Ticket(partition))
+            if fired.met_another:
+                return False
+            for timer in timers:
+                if isinstance(timer, Removal):
+                    await self._remove(timer)
+            again = again or any(due <= now for due in fired.dues)
+            if not after:
+                return again
+        return again or fired.turns > 0
+
+    def _pass(self, partition: str, now: datetime) -> Pass:
+        return Pass(
+            partition=partition,
+            now=now,
+            owner=self._owner,
+            mark=uuid4().hex,
+            room=self._shop.capacity.free,
+            locked_until=now + self._shop.lock_duration,
+        )
+
+    async def _remove(self, timer: Removal) -> None:
+        try:
+            await self._line.remover.finish(timer.job_id)
+        except TimerJobsError as error:
+            log.error("a removal stands still: %s", error, extra={"action": "remove", "job": timer.job_id})
+
+    async def take_runs(self, partition: str) -> None:
+        """Executes up to 100 of the partition's runs that are unlocked or whose lock ran out.
+
+        Taken by one transaction; one more ticket goes out if there are more.
+        """
+        limit = min(TAKE, self._shop.capacity.free)
+        if limit == 0:
+            await self._line.tickets.send(Ticket(partition), timedelta(seconds=1))
+            return
+        now = self._shop.clock()
+        free = await self._shop.runs.free(partition, now - SKEW, limit)
+        async with Crew(partition, self._shop) as crew:
+            for run in await self._take(partition, free, now):
+                crew.start(run)
+            if len(free) == limit:
+                await self._line.tickets.send(Ticket(partition))
+
+    async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
+        """Locks the runs, each at the version it was read; those somebody else took are left out."""
+        if not runs:
+            return []
+        locked = [
+            replace(
+                run,
+                owner=self._owner,
+                locked_until=now + self._shop.lock_duration,
+                takeovers=run.takeovers + (1 if run.owner else 0),
+            )
+            for run in runs
+        ]
+        try:
+            return await self._shop.runs.lock(partition, locked)
+        except Refused:
+            if len(runs) == 1:
+                return await self._own_lock(locked[0])
+            middle = len(runs) // 2
+            first = await self._take(partition, runs[:middle], now)
+            return first + await self._take(partition, runs[middle:], now)
+
+    async def _own_lock(self, wanted: Run) -> list[Run]:
+        """A lock that was refused may be one's own whose answer was lost."""
+        run = await self._shop.runs.get(wanted.job_id, wanted.seq)
+        mine = (wanted.owner, wanted.takeovers, wanted.locked_until)
+        return [run] if run and (run.owner, run.takeovers, run.locked_until) == mine else []

@@ -1,0 +1,79 @@
+"""The lease on a run: renewed while the run is executed; losing it stops the run."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from shared.engine.clock import Clock
+from shared.jobs.model import Run
+from shared.storage.runs import Runs
+from shared.storage.table import Refused, StoreFailed
+
+log = logging.getLogger("timerjobs.lease")
+
+# Clocks of two instances may differ by this much and no run has two holders: others count a lock as expired
+# so much later than it says, its owner so much earlier.
+SKEW = timedelta(seconds=5)
+
+
+class LeaseLost(Exception):
+    """The run belongs to somebody else now, or may: whoever held it writes nothing more."""
+
+
+class Lease:
+    """A locked run, kept locked. `run` is the run at the version last written."""
+
+    def __init__(self, run: Run, runs: Runs, duration: timedelta, clock: Clock) -> None:
+        self.run = run
+        self._runs = runs
+        self._duration = duration
+        self._clock = clock
+        self._stop = asyncio.Event()
+
+    async def keep(self) -> None:
+        """Renews at half of the lock's life until `release`. Raises LeaseLost once the lock is not held."""
+        while not await self._stopped_within(self._duration / 2):
+            await self.renew()
+
+    async def renew(self) -> None:
+        """Prolongs the lock. Raises LeaseLost if it was taken, or storage did not answer until it ran out."""
+        while True:
+            try:
+                await self._lock_until(self._clock() + self._duration)
+            except StoreFailed as error:
+                if self.expired(self._clock()):
+                    raise LeaseLost(f"storage did not answer before the lock ran out: {error}") from error
+                await self._stopped_within(timedelta(seconds=1))
+            else:
+                return
+
+    async def _lock_until(self, until: datetime) -> None:
+        wanted = replace(self.run, locked_until=until)
+        try:
+            (self.run,) = await self._runs.lock(self._runs.partition(self.run.job_id), [wanted])
+        except Refused:
+            current = await self._runs.get(self.run.job_id, self.run.seq)
+            if current is None or not same_holder(current, self.run):
+                raise LeaseLost("the run was taken over or removed") from None
+            self.run = current  # a renewal whose answer was lost
+
+    def expired(self, now: datetime) -> bool:
+        """Whether the owner must count the lock as gone at `now`."""
+        return self.run.locked_until is None or now > self.run.locked_until - SKEW
+
+    def release(self) -> None:
+        """Asks `keep` to end; a renewal under way is finished, so await it before completion."""
+        self._stop.set()
+
+    async def _stopped_within(self, wait: timedelta) -> bool:
+        try:
+            await asyncio.wait_for(self._stop.wait(), wait.total_seconds())
+        except TimeoutError:
+            return False
+        return True
+
+
+def same_holder(one: Run, other: Run) -> bool:
+    """Whether two readings of a run are of one holder's turn."""
+    return (one.stamp, one.owner, one.takeovers) == (other.stamp, other.owner, other.takeovers)

@@ -1,0 +1,69 @@
+"""Deleting a job with all its rows, so that it can die half-way and be gone on with."""
+
+import logging
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from shared.errors import Unavailable
+from shared.jobs.model import Job, Pending, State
+from shared.jobs.times import ceil_second
+from shared.storage.jobs import Jobs
+from shared.storage.table import Refused
+
+log = logging.getLogger("timerjobs.removal")
+
+KINDS = ("run", "past")  # live rows first
+CHUNK = 99
+ROUNDS = 1000
+# A removal is gone on with by others only after this: until then it is most likely still under way.
+HEAD_START = timedelta(minutes=1)
+
+
+class Remover:
+    """Removes jobs. Any number of removers may be at one job; each goes on wherever the rows stand."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    async def begin(self, job: Job, now: datetime) -> bool:
+        """Makes the job Deleting, its baton a removal timer; False if it changed meanwhile.
+
+        From this commit on nothing of the job fires and it answers 404. A crash after it: the timer falls
+        due, detection announces it, and dispatch calls `finish`.
+        """
+        due = ceil_second(now + HEAD_START)
+        doomed = replace(job, state=State.DELETING, pending=Pending(scheduled=due, due=due), updated_at=now)
+        mark = uuid4().hex
+        try:
+            await self._jobs.begin_removal(job, doomed, mark)
+        except Refused:
+            return await self._jobs.wrote(job.id, mark)
+        return True
+
+    async def finish(self, job_id: str) -> None:
+        """Removes the rows of a job that is Deleting, and the job last. Does nothing for any other job.
+
+        1. Reads the job row's version, then the keys of the job's other rows.
+        2. Deletes those, live ones first, up to 99 a transaction. A crash here: begun anew.
+        3. When a reading finds none: deletes the job row, at the version read before, with its timer. A
+           change between reading and deleting makes this fail, and it begins anew.
+        """
+        for _ in range(ROUNDS):
+            job = await self._jobs.get(job_id)
+            if job is None or job.state is not State.DELETING:
+                return
+            keys = await self._jobs.keys_of(job_id, KINDS)
+            try:
+                if not keys:
+                    await self._jobs.finish_removal(job)
+                    return
+                await self.delete_rows(job_id, keys)
+            except Refused:
+                log.info("somebody else is at the removal too", extra={"action": "remove", "job": job_id})
+        raise Unavailable(f"job {job_id} keeps being changed while it is removed")
+
+    async def delete_rows(self, job_id: str, keys: list[str]) -> None:
+        """Deletes rows of a job. Raises Refused if one is gone already."""
+        for start in range(0, len(keys), CHUNK):
+            await self._jobs.delete_rows(job_id, keys[start : start + CHUNK])

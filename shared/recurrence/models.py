@@ -1,0 +1,94 @@
+"""The shape of a recurrence object (V1 to V8): what can be said of each property by itself.
+
+What properties mean for each other is checked in `reading`. Names are those of the JSON, in snake case.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+_DECIMAL = re.compile(r"-?[0-9]{1,18}")
+_SOME = Field(min_length=1)  # V10
+
+
+def _integer(value: Any) -> int:
+    """Integers may be decimal strings, as the designer writes them; nothing else may (V4)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and _DECIMAL.fullmatch(value):
+        return int(value)
+    raise PydanticCustomError("integer", "must be an integer")
+
+
+def _integer_or_text(low: int, high: int | None = None) -> BeforeValidator:
+    text = Annotated[str, Field(pattern=f"^{_DECIMAL.pattern}$")]
+    return BeforeValidator(_integer, json_schema_input_type=Annotated[int, Field(ge=low, le=high)] | text)
+
+
+def _not_zero(value: int) -> int:
+    if value == 0:
+        raise PydanticCustomError("zero", "must not be 0")
+    return value
+
+
+def _capitalised(value: Any) -> Any:
+    return value.capitalize() if isinstance(value, str) else value
+
+
+def _one_or_more(item: Any) -> BeforeValidator:
+    """A scalar stands for a list of one (V5)."""
+    return BeforeValidator(
+        lambda value: value if isinstance(value, list) else [value],
+        json_schema_input_type=item | Annotated[list[item], _SOME],
+    )
+
+
+Frequency = Annotated[Literal["Second", "Minute", "Hour", "Day", "Week", "Month"], BeforeValidator(_capitalised)]
+WeekDay = Annotated[
+    Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+    BeforeValidator(_capitalised),
+]
+Positive = Annotated[int, Field(ge=1), _integer_or_text(1)]
+Hour = Annotated[int, Field(ge=0, le=23), _integer_or_text(0, 23)]
+Minute = Annotated[int, Field(ge=0, le=59), _integer_or_text(0, 59)]
+DayOfMonth = Annotated[int, Field(ge=-31, le=31), AfterValidator(_not_zero), _integer_or_text(-31, 31)]
+Nth = Annotated[int, Field(ge=-5, le=5), AfterValidator(_not_zero), _integer_or_text(-5, 5)]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+
+
+class MonthlyOccurrence(_Shape):
+    """The n-th such weekday of a month, from its end if negative; every one if no `occurrence` (V8)."""
+
+    day: WeekDay
+    occurrence: Nth | None = None
+
+
+class RecurrenceSchedule(_Shape):
+    """On which days and at which times of day a Day, Week or Month recurrence falls."""
+
+    hours: Annotated[tuple[Hour, ...], _SOME, _one_or_more(Hour)] | None = None
+    minutes: Annotated[tuple[Minute, ...], _SOME, _one_or_more(Minute)] | None = None
+    week_days: Annotated[tuple[WeekDay, ...], _SOME, _one_or_more(WeekDay)] | None = None
+    month_days: Annotated[tuple[DayOfMonth, ...], _SOME, _one_or_more(DayOfMonth)] | None = None
+    monthly_occurrences: Annotated[tuple[MonthlyOccurrence, ...], _SOME] | None = None
+
+
+class Recurrence(_Shape):
+    """How often, from when, until when.
+
+    Times are `YYYY-MM-DDThh:mm[:ss[.f]]`, either ending in Z or read in `timeZone`.
+    """
+
+    frequency: Frequency
+    interval: Positive
+    time_zone: str | None = None
+    start_time: str | None = None
+    schedule: RecurrenceSchedule | None = None
+    end_time: str | None = None
+    count: Positive | None = None

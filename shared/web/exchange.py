@@ -1,0 +1,153 @@
+"""Requests and answers as the API sees them, whatever carries them; bodies in, problems out."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, UnsupportedMediaType
+
+MAX_BODY = 256 * 1024
+MAX_DEPTH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """`headers` by lower-case name; `route` the parameters in the path, `query` those behind it."""
+
+    url: str
+    headers: Mapping[str, str]
+    route: Mapping[str, str]
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """An answer; a `body` of None is no body at all."""
+
+    status: int
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def content(self) -> bytes:
+        """The body's bytes."""
+        return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
+
+
+def problem(error: TimerJobsError) -> Response:
+    """The error as RFC 9457 has it; a wrong input's faults as `errors`."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": error.title,
+        "status": error.status,
+        "detail": str(error),
+    }
+    if isinstance(error, InvalidInput):
+        body["detail"] = "; ".join(f"{f.field} {f.reason}" for f in error.faults[:5])
+        body["errors"] = [{"field": f.field, "reason": f.reason} for f in error.faults]
+    elif isinstance(error, FieldError):
+        body["errors"] = [{"field": error.field, "reason": str(error)}]
+    return Response(status=error.status, body=body, headers={"Content-Type": "application/problem+json"})
+
+
+class FieldError(TimerJobsError):
+    """An error of another status than 400 that concerns one part of the request."""
+
+    field: str
+
+
+class BodyTooLarge(TooLarge, FieldError):
+    """The request's body is over its limit."""
+
+    field = "body"
+
+
+class NotJson(UnsupportedMediaType, FieldError):
+    """The request's body is said to be something else."""
+
+    field = "Content-Type"
+
+
+def read_json(request: Request, limit: int = MAX_BODY) -> Any:
+    """The JSON value in a request's body.
+
+    Raises BodyTooLarge, NotJson; InvalidInput on `body` for what is not JSON in UTF-8, for values JSON does
+    not have, for a name given twice in an object and for nesting over 50 levels.
+    """
+    if len(request.body) > limit:
+        raise BodyTooLarge(f"is {len(request.body)} bytes long; the limit is {limit}")
+    media_type = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
+    if media_type != "application/json" and not media_type.endswith("+json"):
+        raise NotJson(f"must be application/json, not {media_type or 'empty'}")
+    try:
+        text = request.body.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise _bad(f"is not UTF-8: byte {error.start} is {error.reason}") from None
+    except UnicodeEncodeError:
+        raise _bad("holds half of a surrogate pair, which is no character") from None
+    except RecursionError:
+        raise _bad(f"is nested deeper than {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise _bad(f"is not JSON: {error}") from None
+    if _deeper_than(MAX_DEPTH, value):
+        raise _bad(f"is nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def _bad(reason: str) -> InvalidInput:
+    return InvalidInput([Fault("body", reason)])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object names {twice[:80]!r} twice")
+    return value
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _deeper_than(levels: int, value: Any) -> bool:
+    layer = [value]
+    for _ in range(levels):
+        layer = [
+            child
+            for item in layer
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not layer:
+            return False
+    return True
+
+
+def etag_condition(header: str | None) -> Callable[[str], bool] | None:
+    """What an If-Match header demands of an entity tag; None if it is absent. `*` demands any."""
+    if header is None:
+        return None
+    wanted = {tag.strip() for tag in header.split(",")}
+    return lambda tag: "*" in wanted or tag in wanted
+
+
+def whole_number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A number in the query. Raises InvalidInput naming it."""
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and low <= int(text) <= high):
+        raise InvalidInput([Fault(name, f"must be an integer from {low} to {high}")])
+    return int(text)
+
+
+def known_query(request: Request, *names: str) -> None:
+    """Raises InvalidInput for every query parameter that is none of `names` (`code` carries the key)."""
+    unknown = [name for name in request.query if name not in names and name != "code"]
+    if unknown:
+        raise InvalidInput(Fault(name[:80], "is not a query parameter of this route") for name in unknown)

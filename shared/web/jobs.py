@@ -1,0 +1,156 @@
+"""The routes of jobs and their runs."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from shared.engine.admin import Admin, Conditions, entity_tag
+from shared.engine.clock import Clock
+from shared.errors import Fault, InvalidInput
+from shared.jobs.definition import load_definition
+from shared.jobs.identity import check_id
+from shared.jobs.model import Job, State
+from shared.storage.jobs import Jobs
+from shared.storage.runs import Runs
+from shared.web.exchange import Request, Response, etag_condition, known_query, read_json, whole_number
+from shared.web.views import job_view, past_view, run_view
+
+MAX_PAGE = 1000
+MAX_SCAN = 2000
+
+
+class JobRoutes:
+    """`/jobs` and what lies below it."""
+
+    def __init__(self, admin: Admin, jobs: Jobs, runs: Runs, clock: Clock) -> None:
+        self._admin = admin
+        self._jobs = jobs
+        self._runs = runs
+        self._clock = clock
+
+    async def create(self, request: Request) -> Response:
+        """POST /jobs: CreateTimerJob."""
+        known_query(request)
+        job = await self._admin.create(read_json(request), self._clock())
+        return _answer(201, job, location=f"{_path(request)}/{job.id}")
+
+    async def put(self, request: Request) -> Response:
+        """PUT /jobs/{id}: create or replace."""
+        known_query(request)
+        job_id = check_id(request.route["id"])
+        body = read_json(request)
+        job, created = await self._admin.put(job_id, body, _conditions(request), self._clock())
+        return _answer(201, job, location=_path(request)) if created else _answer(200, job)
+
+    async def get(self, request: Request) -> Response:
+        """GET /jobs/{id}."""
+        known_query(request)
+        return _answer(200, await self._admin.get(check_id(request.route["id"])))
+
+    async def delete(self, request: Request) -> Response:
+        """DELETE /jobs/{id}."""
+        known_query(request)
+        await self._admin.delete(check_id(request.route["id"]), _conditions(request), self._clock())
+        return Response(status=204)
+
+    async def runs(self, request: Request) -> Response:
+        """GET /jobs/{id}/runs: newest first, those executing included."""
+        known_query(request)
+        job = await self._admin.get(check_id(request.route["id"]))
+        limit = load_definition(job.core.definition).history_limit
+        executing = {run.seq: run_view(run) for run in await self._runs.of_job(job.id)}
+        past = {record.seq: past_view(record) for record in (await self._runs.history(job.id))[:limit]}
+        # A run that ended between the two readings is in both: its end is what is true now.
+        views = executing | past
+        return Response(status=200, body={"value": [views[seq] for seq in sorted(views, reverse=True)]})
+
+    async def list(self, request: Request) -> Response:
+        """GET /jobs: a page, walking the partitions one after the other.
+
+        It ends when it is full or 2,000 jobs have been looked at, so with a filter it may be short;
+        `continuation` leads on, and is null at the end.
+        """
+        known_query(request, "prefix", "state", "tag", "pageSize", "continuation")
+        size = whole_number(request, "pageSize", 100, 1, MAX_PAGE)
+        prefix = _prefix(request)
+        wanted = _filter(request)
+        partitions = self._jobs.partitions
+        index, key = _read_continuation(request, len(partitions))
+        found: list[Any] = []
+        looked_at = 0
+        while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
+            page = await self._jobs.page(partitions[index], prefix, key, size - len(found))
+            found += [job_view(job) for job in page.jobs if wanted(job)]
+            looked_at += len(page.jobs)
+            index, key = (index, page.next_key) if page.next_key else (index + 1, "")
+        continuation = _continuation(index, key) if index < len(partitions) else None
+        return Response(status=200, body={"value": found, "continuation": continuation})
+
+
+def _answer(status: int, job: Job, location: str | None = None) -> Response:
+    headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})
+    return Response(status=status, body=job_view(job, created=location is not None), headers=headers)
+
+
+def _path(request: Request) -> str:
+    return urlsplit(request.url).path.rstrip("/")
+
+
+def _conditions(request: Request) -> Conditions:
+    if_none_match = request.headers.get("if-none-match")
+    if if_none_match not in (None, "*"):
+        raise InvalidInput([Fault("If-None-Match", "must be *")])
+    return Conditions(if_match=etag_condition(request.headers.get("if-match")), must_be_new=if_none_match == "*")
+
+
+def _prefix(request: Request) -> str:
+    prefix = request.query.get("prefix", "")
+    if prefix:
+        try:
+            check_id("x" + prefix)
+        except InvalidInput:
+            raise InvalidInput([Fault("prefix", "must be the beginning of an id")]) from None
+    return prefix
+
+
+def _filter(request: Request) -> Callable[[Job], bool]:
+    """Which jobs the query asks for by `state` and `tag`; never one that is being deleted."""
+    state, tag = request.query.get("state"), request.query.get("tag")
+    states = [str(s) for s in State if s is not State.DELETING]
+    faults = []
+    if state is not None and state not in states:
+        faults.append(Fault("state", f"must be one of {', '.join(states)}"))
+    if tag is not None and ":" not in tag:
+        faults.append(Fault("tag", "must be name:value"))
+    if faults:
+        raise InvalidInput(faults)
+    name, _, value = (tag or "").partition(":")
+
+    def wanted(job: Job) -> bool:
+        if job.state is State.DELETING or state not in (None, str(job.state)):
+            return False
+        tags = load_definition(job.core.definition).raw.get("tags", {})
+        return tag is None or tags.get(name) == value
+
+    return wanted
+
+
+def _continuation(index: int, key: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps([index, key]).encode()).decode()
+
+
+def _read_continuation(request: Request, partitions: int) -> tuple[int, str]:
+    text = request.query.get("continuation")
+    if text is None:
+        return 0, ""
+    try:
+        index, key = json.loads(base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True))
+        if type(index) is not int or not 0 <= index < partitions:
+            raise ValueError(index)
+        if key != "":
+            check_id(key.removeprefix("job:"))
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInput):
+        raise InvalidInput([Fault("continuation", "is none that this app gave")]) from None
+    return index, key

@@ -1,0 +1,46 @@
+"""A small app for the tests of the local host. What is slow goes on when the test makes a file."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import azure.functions as func
+
+app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
+
+
+async def _wait_for_release(folder: Path) -> None:
+    await asyncio.to_thread((folder / "started").touch)
+    for _ in range(3000):
+        if await asyncio.to_thread((folder / "release").exists):
+            return
+        await asyncio.sleep(0.02)
+
+
+@app.route("greeting", auth_level=func.AuthLevel.ANONYMOUS)
+async def greeting(req: func.HttpRequest) -> str:
+    return os.environ["SAMPLE_GREETING"]
+
+
+@app.route("secret")
+async def secret(req: func.HttpRequest) -> str:
+    return "for those who have the key"
+
+
+@app.route("slow")
+async def slow(req: func.HttpRequest) -> str:
+    await _wait_for_release(Path(req.params["folder"]))
+    return "finished"
+
+
+@app.route("stuck")
+def stuck(req: func.HttpRequest) -> str:
+    (Path(req.params["folder"]) / "started").touch()
+    time.sleep(3600)
+    return "never"
+
+
+@app.queue_trigger("message", "%SAMPLE_QUEUE%", "AzureWebJobsStorage")
+async def take(message: func.QueueMessage) -> None:
+    await _wait_for_release(Path(message.get_body().decode()))

@@ -1,0 +1,140 @@
+"""host.json, local settings, `%SETTING%` and connections."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from devhost.azurite import STANDARD_PORTS, Ports, connection_string
+from devhost.errors import DevhostError
+from devhost.settings import (
+    HostConfig,
+    QueueOptions,
+    load_settings,
+    parse_duration,
+    point_development_storage_at,
+    resolve,
+    storage_connection,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("00:00:05", 5),
+        ("00:00:00.100", 0.1),
+        ("01:02:03.5", 3723.5),
+        ("2.00:00:00", 172800),
+    ],
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["5", "00:05", "00:60:00", "24:00:00", "-00:00:01", "00:00:05s", ""])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="hh:mm:ss"):
+        parse_duration(text)
+
+
+def write_host_json(folder: Path, **extensions: object) -> Path:
+    (folder / "host.json").write_text(json.dumps({"version": "2.0", "extensions": extensions}))
+    return folder
+
+
+def test_host_json_is_read(tmp_path: Path) -> None:
+    queues = {
+        "batchSize": 6,
+        "maxPollingInterval": "00:00:01",
+        "visibilityTimeout": "00:00:05",
+        "maxDequeueCount": 3,
+        "messageEncoding": "none",
+    }
+    config = HostConfig.read(write_host_json(tmp_path, http={"routePrefix": "v1"}, queues=queues))
+    assert config == HostConfig("v1", QueueOptions(6, 3, timedelta(seconds=1), timedelta(seconds=5), 3, "none"))
+
+
+def test_what_host_json_does_not_say_has_the_platforms_default(tmp_path: Path) -> None:
+    (tmp_path / "host.json").write_text('{"version": "2.0"}')
+    assert HostConfig.read(tmp_path) == HostConfig(
+        "api", QueueOptions(16, 8, timedelta(minutes=1), timedelta(0), 5, "base64")
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("batchSize", 33),
+        ("batchSize", "16"),
+        ("newBatchThreshold", -1),
+        ("maxDequeueCount", 0),
+        ("maxPollingInterval", "00:00:00.050"),
+        ("visibilityTimeout", "5 s"),
+        ("messageEncoding", "utf-8"),
+    ],
+)
+def test_a_wrong_key_in_host_json_is_named(tmp_path: Path, key: str, value: object) -> None:
+    with pytest.raises(DevhostError, match=f"host.json: {key}"):
+        HostConfig.read(write_host_json(tmp_path, queues={key: value}))
+
+
+def test_a_host_json_that_is_missing_or_no_json_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DevhostError, match=r"there is no host\.json"):
+        HostConfig.read(tmp_path)
+    (tmp_path / "host.json").write_text("{")
+    with pytest.raises(DevhostError, match=r"host\.json is not JSON"):
+        HostConfig.read(tmp_path)
+
+
+def write_settings(folder: Path, name: str, **values: object) -> None:
+    (folder / name).write_text(json.dumps({"IsEncrypted": False, "Values": values}))
+
+
+def test_the_sample_settings_serve_where_there_are_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {})
+    assert load_settings(tmp_path) is None
+    write_settings(tmp_path, "local.settings.sample.json", GREETING="sample")
+    assert load_settings(tmp_path) == "local.settings.sample.json"
+    assert resolve("%GREETING%", "a test") == "sample"
+
+
+def test_local_settings_replace_the_sample_altogether_and_the_environment_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.environ", {"GREETING": "environment"})
+    write_settings(tmp_path, "local.settings.sample.json", ONLY_SAMPLE="1")
+    write_settings(tmp_path, "local.settings.json", GREETING="file", NUMBER=5)
+    assert load_settings(tmp_path) == "local.settings.json"
+    assert resolve("%GREETING% %NUMBER%", "a test") == "environment 5"
+    with pytest.raises(DevhostError, match="setting ONLY_SAMPLE, named by a test, is missing"):
+        resolve("%ONLY_SAMPLE%", "a test")
+
+
+def test_encrypted_settings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "local.settings.json").write_text('{"IsEncrypted": true, "Values": {"A": "x"}}')
+    with pytest.raises(DevhostError, match="encrypted"):
+        load_settings(tmp_path)
+
+
+def test_development_storage_means_azurite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {"Store": "UseDevelopmentStorage=true;", "Other": "AccountName=x"})
+    assert storage_connection("Store") == connection_string(STANDARD_PORTS)
+    assert storage_connection("Other") == "AccountName=x"
+    with pytest.raises(DevhostError, match="setting Third is missing"):
+        storage_connection("Third")
+
+
+def test_other_ports_reach_the_app_by_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"Store": "UseDevelopmentStorage=true", "Other": "AccountName=x"}
+    monkeypatch.setattr("os.environ", environment)
+    point_development_storage_at(STANDARD_PORTS)
+    assert environment["Store"] == "UseDevelopmentStorage=true"
+    ports = Ports(1, 2, 3)
+    point_development_storage_at(ports)
+    assert environment == {"Store": connection_string(ports), "Other": "AccountName=x"}
+    assert storage_connection("Store") == connection_string(ports)

@@ -1,0 +1,232 @@
+"""What tests of the engine and the API work with: a clock to set, a receiver of calls, a count of requests."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from aiohttp import web
+from azure.core.pipeline.transport import AioHttpTransport
+
+from shared.engine.crew import Crew
+from shared.jobs.times import key_text
+from shared.settings import Settings, read_settings
+from shared.web.api import respond
+from shared.web.exchange import Request, Response
+from shared.wiring import App, build
+
+NOON = datetime(2026, 9, 8, 12, 0, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **by: float) -> datetime:
+        """Moves the clock on by a timedelta's arguments."""
+        self.now += timedelta(**by)
+        return self.now
+
+
+class Counted(AioHttpTransport):
+    """Notes each request that a storage client sends, as `METHOD path?query`."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__()
+        self._log = log
+
+    async def send(self, request: Any, **kwargs: Any) -> Any:
+        self._log.append(f"{request.method} {unquote(urlsplit(request.url).path)}?{unquote(urlsplit(request.url).query)}")
+        return await super().send(request, **kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A call that a receiver got."""
+
+    at: datetime
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def key(self) -> str:
+        """Its idempotency key."""
+        return self.headers["Idempotency-Key"]
+
+    @property
+    def scheduled(self) -> datetime:
+        """The scheduled time it is for."""
+        return datetime.fromisoformat(self.headers["x-timerjobs-scheduled-time"])
+
+    @property
+    def job(self) -> str:
+        """The job it is for."""
+        return self.headers["x-timerjobs-job-id"]
+
+
+@dataclass
+class Receiver:
+    """An HTTP endpoint that keeps what it is sent. `answer` decides status and body; it may wait."""
+
+    url: str = ""
+    hits: list[Hit] = field(default_factory=list)
+    answer: Callable[[Hit], Awaitable[web.Response]] | None = None
+
+    async def handle(self, request: web.Request) -> web.Response:
+        hit = Hit(datetime.now(UTC), request.method, request.path_qs, dict(request.headers), await request.read())
+        self.hits.append(hit)
+        return await self.answer(hit) if self.answer else web.Response(text="ok")
+
+
+@asynccontextmanager
+async def receiving() -> AsyncIterator[Receiver]:
+    """A receiver on a port of this machine."""
+    receiver = Receiver()
+    server = web.Application(client_max_size=10 * 1024 * 1024)
+    server.router.add_route("*", "/{tail:.*}", receiver.handle)
+    runner = web.AppRunner(server, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    receiver.url = f"http://127.0.0.1:{port}/hook"
+    try:
+        yield receiver
+    finally:
+        await runner.cleanup()
+
+
+def settings_for(connection: str, **env: str) -> Settings:
+    """Settings with a table and a queue that no other test uses."""
+    name = uuid4().hex[:16]
+    return read_settings(
+        {
+            "AzureWebJobsStorage": connection,
+            "TABLE_NAME": f"t{name}",
+            "QUEUE_NAME": f"q{name}",
+            "PARTITIONS": "2",
+            "HORIZON": "PT15M",
+        }
+        | env
+    )
+
+
+@dataclass
+class Bench:
+    """An app on a table of its own, with a settable clock and a count of storage requests."""
+
+    app: App
+    clock: Clock
+    requests: list[str]
+
+    @property
+    def partitions(self) -> list[str]:
+        return self.app.store.jobs.partitions
+
+    async def create(self, **body: Any) -> Any:
+        """POST /jobs, which must succeed; the job as answered."""
+        response = await self.call("create", body=body)
+        assert response.status == 201, response.body
+        return response.body
+
+    async def call(
+        self,
+        route: str,
+        *,
+        body: Any = None,
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        **parameters: str,
+    ) -> Response:
+        """The answer of a route of jobs."""
+        request = Request(
+            url="http://localhost/api/jobs" + (f"/{parameters['id']}" if "id" in parameters else ""),
+            headers={"content-type": "application/json"} | dict(headers or {}),
+            route=parameters,
+            query=query or {},
+            body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
+        )
+        return await respond(getattr(self.app.api.jobs, route), request)
+
+    async def dispatch(self, job_id: str | None = None) -> None:
+        """A whole pass in each partition (or the job's), as of the clock."""
+        for partition in self.partitions if job_id is None else [self.app.store.jobs.partition(job_id)]:
+            await self.app.dispatcher.fire_due(partition)
+
+    async def fire_only(self, job_id: str) -> None:
+        """Fires what is due and starts nothing, as a pass that dies right after its transactions would."""
+        partition = self.app.store.jobs.partition(job_id)
+        crew = _Abandoned(partition, self.app.workshop)
+        await self.app.dispatcher.round(partition, self.clock(), crew)
+
+    async def take_runs(self) -> None:
+        """A `runs` ticket in each partition."""
+        for partition in self.partitions:
+            await self.app.dispatcher.take_runs(partition)
+
+    async def rows(self, kind: str) -> list[Any]:
+        """All rows of a kind: job, timer, run, past."""
+        found = []
+        for partition in self.partitions:
+            found += await self.app.store.table.scan(partition, f"{kind}:", f"{kind};")
+        return found
+
+    async def runs(self, job_id: str) -> list[Any]:
+        """GET /jobs/{id}/runs."""
+        response = await self.call("runs", id=job_id)
+        assert response.status == 200, response.body
+        value: list[Any] = response.body["value"]
+        return value
+
+
+class _Abandoned(Crew):
+    def start(self, run: Any) -> None:
+        pass
+
+
+@asynccontextmanager
+async def bench(connection: str, clock: Clock | None = None, **env: str) -> AsyncIterator[Bench]:
+    """A bench on this storage."""
+    requests: list[str] = []
+    clock = clock or Clock()
+    app = await build(settings_for(connection, **env), clock=clock, transport=lambda: Counted(requests))
+    requests.clear()
+    try:
+        yield Bench(app, clock, requests)
+    finally:
+        await app.close()
+
+
+def http_job(uri: str, every: int = 10, start: datetime | None = None, **more: Any) -> dict[str, Any]:
+    """A job that calls `uri` every so many seconds."""
+    recurrence: dict[str, Any] = {"frequency": "Second", "interval": every}
+    if start:
+        recurrence["startTime"] = start.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "trigger": {"type": "Recurrence", "recurrence": recurrence},
+        "action": {"type": "Http", "inputs": {"method": "POST", "uri": uri, "body": {"hello": "world"}}},
+    } | more
+
+
+async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
+    """Waits for a condition. Fails after a long time, which is no measure of anything."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, "waited in vain"
+        await asyncio.sleep(0.02)
+
+
+__all__ = ["NOON", "Bench", "Clock", "Counted", "Hit", "Receiver", "bench", "http_job", "key_text", "receiving", "until"]
