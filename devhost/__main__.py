@@ -138,9 +138,7 @@ Its runs:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m devhost", description="Runs a Functions app on this machine."
-    )
+    parser = argparse.ArgumentParser(prog="python -m devhost", description="Runs a Functions app on this machine.")
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add("--port", type=_port, default=7071, help="port to listen on; 0: a free one (default: %(default)s)")

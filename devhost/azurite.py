@@ -89,9 +89,7 @@ class Azurite:
         return self._process is not None
 
     @classmethod
-    def start(
-        cls, *, location: Path | None = None, ports: Ports | None = None, in_memory: bool = False
-    ) -> Self:
+    def start(cls, *, location: Path | None = None, ports: Ports | None = None, in_memory: bool = False) -> Self:
         """Start one and wait until its three services answer.
 
         Args:

@@ -20,9 +20,7 @@ LOGGED_HEADERS = {
 
 async def echo(request: web.Request) -> web.Response:
     """Answer with the request as JSON; `?status=500` sets the status, `?delay=2` waits two seconds first."""
-    known = [
-        f"{name}={request.headers[key]}" for name, key in LOGGED_HEADERS.items() if key in request.headers
-    ]
+    known = [f"{name}={request.headers[key]}" for name, key in LOGGED_HEADERS.items() if key in request.headers]
     log.info("%s", " ".join([request.method, request.path_qs, *known]))
     try:
         status = int(request.query.get("status", "200"))

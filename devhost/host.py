@@ -65,9 +65,7 @@ class Host:
         self._stop.set()
         _, late = await asyncio.wait(self._tasks, timeout=grace)
         if late:
-            log.warning(
-                "Not all invocations ended within %g s; storage will bring their messages again", grace
-            )
+            log.warning("Not all invocations ended within %g s; storage will bring their messages again", grace)
         for task in late:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -32,7 +32,7 @@ class HttpServer:
         self._routes = RouteTable(functions, prefix)
         self._key = key
         self._in_work: set[asyncio.Task[object]] = set()
-        self._stopping = False
+        self.stopping = False
         self.app = web.Application(client_max_size=LARGEST_BODY)
         self.app.router.add_route("*", echo.PATH, echo.echo)
         self.app.router.add_route("*", "/{path:.*}", self._answer)
@@ -40,12 +40,12 @@ class HttpServer:
     async def run(self, stop: asyncio.Event) -> None:
         """Wait for `stop`, then for the requests under way."""
         await stop.wait()
-        self._stopping = True
+        self.stopping = True
         while self._in_work:
             await asyncio.wait(self._in_work)
 
     async def _answer(self, request: web.Request) -> web.Response:
-        if self._stopping:
+        if self.stopping:
             return web.Response(status=503, text="The host is stopping.\n")
         task = asyncio.current_task()
         assert task is not None

@@ -120,9 +120,7 @@ class QueueListener:
         try:
             await self._function.invoke(_trigger(message, body))
         except Exception:
-            log.exception(
-                "Function %s failed, message %s, attempt %d of %d", function, message.id, attempt, most
-            )
+            log.exception("Function %s failed, message %s, attempt %d of %d", function, message.id, attempt, most)
             await (self._give_up(message) if attempt >= most else self._show_again(message))
         else:
             await self._delete(message)
@@ -149,9 +147,7 @@ class QueueListener:
             "delete", message, lambda: self._queue.delete_message(message.id, message.pop_receipt)
         )
 
-    async def _carry_out(
-        self, what: str, message: StoredMessage, call: Callable[[], Awaitable[object]]
-    ) -> bool:
+    async def _carry_out(self, what: str, message: StoredMessage, call: Callable[[], Awaitable[object]]) -> bool:
         """Make a storage call until it succeeds (True) or is refused (False), as after the lock's end."""
         delays = _retry_delays()
         while True:

@@ -99,6 +99,4 @@ def _segment(segment: str, template: str) -> tuple[int, str]:
     if whole["star"]:
         return REST, "(?:/(.*))?"
     can_be_absent = whole["optional"] or whole["default"] is not None
-    return PARTIAL if whole[
-        "constraint"
-    ] else PLAIN, f"(?:/{groups[0]})?" if can_be_absent else f"/{groups[0]}"
+    return PARTIAL if whole["constraint"] else PLAIN, f"(?:/{groups[0]})?" if can_be_absent else f"/{groups[0]}"

@@ -97,9 +97,7 @@ def storage_connection(setting: str) -> str:
     """The storage connection string a trigger names. Raises DevhostError if there is no such setting."""
     value = os.environ.get(setting)
     if not value:
-        raise DevhostError(
-            f"setting {setting} is missing: add a storage connection string to {SETTINGS_FILES[0]}"
-        )
+        raise DevhostError(f"setting {setting} is missing: add a storage connection string to {SETTINGS_FILES[0]}")
     return connection_string(STANDARD_PORTS) if _is_development_storage(value) else value
 
 
@@ -109,9 +107,7 @@ def resolve(text: str, where: str) -> str:
     def value(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
         if found is None:
-            raise DevhostError(
-                f"setting {match[1]}, named by {where}, is missing: add it to {SETTINGS_FILES[0]}"
-            )
+            raise DevhostError(f"setting {match[1]}, named by {where}, is missing: add it to {SETTINGS_FILES[0]}")
         return found
 
     return re.sub(r"%([^%]+)%", value, text)

@@ -134,7 +134,7 @@ async def build(
         timers=Timers(table),
         runs=Runs(table, settings.partitions),
         ledger=Ledger(table),
-        tickets=Tickets(queue_client),
+        tickets=Tickets(queue_client, clock),
     )
     await store.ledger.agree_on_partitions(settings.partitions)
     return _assemble(settings, store, session, clock, closing)

@@ -38,7 +38,7 @@ class Clock:
         return self.now
 
 
-class Counted(AioHttpTransport):
+class Counted(AioHttpTransport):  # type: ignore[misc]  # the client library does not export its type
     """Notes each request that a storage client sends, as `METHOD path?query`."""
 
     def __init__(self, log: list[str]) -> None:
@@ -46,7 +46,9 @@ class Counted(AioHttpTransport):
         self._log = log
 
     async def send(self, request: Any, **kwargs: Any) -> Any:
-        self._log.append(f"{request.method} {unquote(urlsplit(request.url).path)}?{unquote(urlsplit(request.url).query)}")
+        self._log.append(
+            f"{request.method} {unquote(urlsplit(request.url).path)}?{unquote(urlsplit(request.url).query)}"
+        )
         return await super().send(request, **kwargs)
 
 
@@ -229,4 +231,16 @@ async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
         await asyncio.sleep(0.02)
 
 
-__all__ = ["NOON", "Bench", "Clock", "Counted", "Hit", "Receiver", "bench", "http_job", "key_text", "receiving", "until"]
+__all__ = [
+    "NOON",
+    "Bench",
+    "Clock",
+    "Counted",
+    "Hit",
+    "Receiver",
+    "bench",
+    "http_job",
+    "key_text",
+    "receiving",
+    "until",
+]

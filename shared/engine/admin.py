@@ -199,7 +199,7 @@ def _unchanged_schedule(old: Job, job_id: str, body: Any) -> dict[str, Any] | No
     """The new definition, if its schedule is that of the old one as it was anchored (L4, L6); else None."""
     try:
         definition = _parse_for(job_id, body, old.core.anchor)
+        stored = load_schedule(old.core.definition, old.core.anchor)
     except InvalidInput:
-        return None  # told by the parse against the present
-    schedule = Definition(definition).schedule(old.core.anchor)
-    return definition if schedule == load_schedule(old.core.definition, old.core.anchor) else None
+        return None  # the parse against the present tells what is wrong
+    return definition if Definition(definition).schedule(old.core.anchor).same_as(stored) else None

@@ -20,4 +20,4 @@ class Announcer:
     async def written(self, partition: str, dues: Iterable[datetime], now: datetime) -> None:
         """Announces the timers that were committed at these seconds. Call it after the commit, as its author."""
         end = now + self._horizon + MARGIN
-        await self._tickets.announce(partition, [due for due in dues if due < end], now)
+        await self._tickets.announce(partition, [due for due in dues if due < end])

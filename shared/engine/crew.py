@@ -66,12 +66,13 @@ class Crew:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            for task in (*self._tasks, self._completer):
-                task.cancel()
         self._closing = True
         self._changed.set()
-        await asyncio.gather(self._completer, return_exceptions=error is not None)
+        try:
+            if not isinstance(error, asyncio.CancelledError):
+                await self._completer
+        finally:  # only a cancelled pass leaves anything to cancel
+            await _cancelled(*self._tasks, self._completer)
 
     def start(self, run: Run) -> None:
         """Begins to execute a run that this process has locked."""
@@ -131,7 +132,10 @@ class Crew:
             await self._gather()
             ready, self._ready = self._ready, []
             for batch in pack_units(ready):
-                await self._complete(batch)
+                try:
+                    await self._complete(batch)
+                except Exception:
+                    log.exception("runs were left to their leases", extra={"action": "complete"})
 
     async def _gather(self) -> None:
         """Waits up to 50 ms for further endings while runs are executing."""

@@ -26,6 +26,8 @@ BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
 PATIENCE = timedelta(seconds=2)
 TAKE = 100
+# How long a ticket for runs rests when this process executes all it can.
+CROWDED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class Dispatcher:
         """
         limit = min(TAKE, self._shop.capacity.free)
         if limit == 0:
-            await self._line.tickets.send(Ticket(partition), timedelta(seconds=1))
+            await self._line.tickets.send(Ticket(partition), CROWDED)
             return
         now = self._shop.clock()
         free = await self._shop.runs.free(partition, now - SKEW, limit)

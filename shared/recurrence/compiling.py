@@ -51,7 +51,15 @@ def _once(trigger: Mapping[str, Any], created: int) -> Schedule:
     instant = max(created, _run_at(trigger, created, faults) or created)
     if faults:
         raise InvalidInput(faults)
-    return Schedule(None, {}, None, created, Single(instant), instant, instant, None, None, None)
+    return Schedule(
+        count=None,
+        evaluated={},
+        initial_run=None,
+        _created=created,
+        _points=Single(instant),
+        _first=instant,
+        _last=instant,
+    )
 
 
 def _recurring(
@@ -67,30 +75,37 @@ def _recurring(
     skip = _skips_initial_run(trigger, faults)
     if rule is None or faults:
         raise InvalidInput(faults)
-    if sliding:
-        return _windows(rule, evaluated, created, skip, delay)
-    return _recurrences(rule, evaluated, created, skip)
+    return _bounded(rule, evaluated, created, skip, delay if sliding else None)
 
 
-def _recurrences(rule: Rule, evaluated: dict[str, Any], created: int, skip: bool) -> Schedule:
-    """Recurrence in F1: what is past is discarded; without a start there is a run at creation (F2)."""
-    first = created + 1 if rule.start is None else max(rule.start, created)
-    last = LAST_INSTANT if rule.end is None else rule.end
+def _bounded(rule: Rule, evaluated: dict[str, Any], created: int, skip: bool, delay: int | None) -> Schedule:
+    """The rule's points within the bounds of F1 and N1. `delay` is None if it is not a sliding window.
+
+    Without a start it fires at creation, whether that is a point or not (F2), and then at the points after.
+    With one, a Recurrence discards the points before creation; a sliding window has them all.
+    """
+    points = rule.points(created)
     at_once = created if rule.start is None and not skip else None
-    initial = None if at_once is None else to_datetime(at_once)
-    return Schedule(rule.count, evaluated, initial, created, rule.points(), first, last, at_once, rule, None)
-
-
-def _windows(rule: Rule, evaluated: dict[str, Any], created: int, skip: bool, delay: int) -> Schedule:
-    """SlidingWindow in F1: every window from the start on; without one they begin at creation (W1)."""
-    points = rule.points()
-    first = created + skip if rule.start is None else rule.start
-    last = LAST_INSTANT
-    if rule.end is not None:
-        last = points.last_to(points.last_to(rule.end) - 1)  # the window itself must end by then (N1)
-    at_creation = rule.start is None and not skip and not delay and last >= created
-    initial = to_datetime(created) if at_creation else None
-    return Schedule(rule.count, evaluated, initial, created, points, first, last, None, rule, delay)
+    first = created + 1 if rule.start is None else rule.start
+    last = LAST_INSTANT if rule.end is None else rule.end
+    if delay is None:
+        first = max(first, created)
+    elif rule.end is not None:  # a window must end by then (N1)
+        last_bound = points.last_to(rule.end)
+        at_once = at_once if last_bound >= first else None
+        last = points.last_to(last_bound - 1)
+    return Schedule(
+        count=rule.count,
+        evaluated=evaluated,
+        initial_run=None if at_once is None or delay else to_datetime(at_once),
+        _created=created,
+        _points=points,
+        _first=first,
+        _last=last,
+        _at_once=at_once,
+        _rule=rule,
+        _delay=delay,
+    )
 
 
 def _recurrence(

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from shared.recurrence.days import MonthDays, Monthly, Weekly
-from shared.recurrence.instants import DAY, to_datetime
+from shared.recurrence.instants import DAY, LAST_INSTANT, to_datetime
 from shared.recurrence.points import Calendar, Points
 from shared.recurrence.rules import WEEKDAYS, Rule
 
@@ -14,26 +14,28 @@ _UNITS = ((DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def describe_once(instant: int) -> str:
-    return f"Once at {_utc(instant)}"
+    return f"Once at {_moment(instant)}, UTC"
 
 
-def describe_rule(rule: Rule, delay: int | None) -> str:
+def describe_rule(rule: Rule, points: Points, delay: int | None) -> str:
     """For example: Every 2 weeks on Monday at 08:30 and 16:30, Pacific Standard Time.
 
     `delay`, in seconds, is that of a sliding window; None for a recurrence.
     """
-    points = rule.points()
-    parts = [f"Every {_number_of(rule.interval, rule.frequency.lower(), one='')}"]
+    text = f"{'Every' if delay is None else 'A window every'} {_period(rule.interval, rule.frequency)}"
     if isinstance(points, Calendar):
-        parts = [f"{parts[0]}{_on_days(points)} at {_at_times(points.times)}", rule.zone_name]
+        text += f"{_on_days(points)} at {_at_times(points.times)}"
+    parts = [text]
+    if delay:
+        parts.append(f"each due {_duration(delay)} after its start")
     if rule.start is not None:
-        parts.append(f"from {_utc(rule.start)}")
+        parts.append(f"from {_moment(rule.zone.wall_of(rule.start))}")
     if rule.end is not None:
-        parts.append(f"until {_utc(rule.end)}")
+        parts.append(f"until {_moment(rule.zone.wall_of(rule.end))}")
     if rule.count is not None:
         parts.append(f"at most {_number_of(rule.count, 'run')}")
-    if delay:
-        parts.append(f"each window {_duration(delay)} after its start")
+    if isinstance(points, Calendar) or rule.start is not None or rule.end is not None:
+        parts.append(rule.zone_name)
     return ", ".join(parts)
 
 
@@ -41,7 +43,7 @@ def note_on(points: Points, instant: int) -> str | None:
     """A remark on a calendar point that a gap moved, or whose wall reading comes twice (D1, D2)."""
     if not isinstance(points, Calendar):
         return None
-    zone = points.zone
+    zone = points.zone.reaching(instant)
     stretch = bisect_right(zone.changes, instant)
     shown = instant + zone.offsets[stretch]
     if stretch and instant < zone.ends[stretch - 1]:
@@ -97,8 +99,13 @@ def _ranges(numbers: list[int]) -> str:
     return _and(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
 
 
-def _number_of(number: int, unit: str, one: str = "1 ") -> str:
-    return f"{one}{unit}" if number == 1 else f"{number} {unit}s"
+def _period(interval: int, frequency: str) -> str:
+    unit = frequency.lower()
+    return unit if interval == 1 else f"{interval} {unit}s"
+
+
+def _number_of(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
 def _duration(seconds: int) -> str:
@@ -125,5 +132,6 @@ def _date(wall: int) -> str:
     return f"{to_datetime(wall):%Y-%m-%d}"
 
 
-def _utc(instant: int) -> str:
-    return f"{_date(instant)} {_clock(instant)} UTC"
+def _moment(wall: int) -> str:
+    wall = min(wall, LAST_INSTANT)
+    return f"{_date(wall)} {_clock(wall)}"

@@ -14,6 +14,7 @@ from shared.errors import Fault
 
 _CALL = re.compile(r"\s*parameters\(\s*'((?:[^']|'')*)'\s*\)\s*")
 _FUNCTION = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
+_ALLOWED = "only parameters('name'); '@@' stands for a plain '@'"
 _PIECE = re.compile(r"@@\{|@\{((?:[^'}]|'[^']*')*)\}|@\{")
 
 
@@ -29,7 +30,7 @@ class Evaluation:
     failed: list[str] = field(default_factory=list)
 
 
-class _RefusedError(Exception):
+class _Refused(Exception):
     def __init__(self, reason: str, path: str | None = None) -> None:
         self.reason, self.path = reason, path
 
@@ -50,7 +51,7 @@ def _walk(value: Any, parameters: Mapping[str, Any], path: str, result: Evaluati
             return value
         try:
             return _text(value, parameters)
-        except _RefusedError as refused:
+        except _Refused as refused:
             result.faults.append(Fault(refused.path or path, refused.reason))
             result.failed.append(path)
             return None
@@ -84,7 +85,7 @@ def _interpolate(text: str, parameters: Mapping[str, Any]) -> str:
         if match.group() == "@@{":
             return "@{"
         if match.group(1) is None:
-            raise _RefusedError("'@{' is never closed; write '@@{' for the plain characters")
+            raise _Refused("'@{' is never closed; write '@@{' for the plain characters")
         return _as_text(_call(match.group(1), parameters))
 
     return _PIECE.sub(piece, text)
@@ -95,12 +96,12 @@ def _call(call: str, parameters: Mapping[str, Any]) -> Any:
     if match:
         name = match.group(1).replace("''", "'")
         if name not in parameters:
-            raise _RefusedError(f"there is no parameter '{name}'", "parameters")
+            raise _Refused(f"there is no parameter '{name}'", "parameters")
         return parameters[name]
     function = _FUNCTION.match(call)
     if function and function.group(1) != "parameters":
-        raise _RefusedError(f"the function '{function.group(1)}' cannot be used here, only parameters('name')")
-    raise _RefusedError(f"'@{call}' is not an expression that can be used here, only parameters('name')")
+        raise _Refused(f"the function '{function.group(1)}' cannot be used here, {_ALLOWED}")
+    raise _Refused(f"the expression '{call}' cannot be used here, {_ALLOWED}")
 
 
 def _as_text(value: Any) -> str:

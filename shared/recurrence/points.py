@@ -10,7 +10,7 @@ from typing import Protocol
 
 from shared.recurrence.days import Days
 from shared.recurrence.instants import DAY, NEVER
-from shared.recurrence.zones import Zone, load_zone
+from shared.recurrence.zones import Zone
 
 
 class Points(Protocol):
@@ -70,7 +70,7 @@ class Calendar:
     def first_from(self, instant: int) -> int:
         found = self._first_in(self.zone, instant)
         if found >= self.zone.horizon:
-            return self._first_in(self._zone(found), instant)
+            return self._first_in(self.zone.reaching(found), instant)
         return found
 
     def _first_in(self, zone: Zone, instant: int) -> int:
@@ -88,7 +88,7 @@ class Calendar:
         return best
 
     def last_to(self, instant: int) -> int:
-        zone = self._zone(instant)
+        zone = self.zone.reaching(instant)
         walls, ends = zone.walls, zone.ends
         stretch = bisect_right(zone.begins, instant) - 1
         best = -NEVER
@@ -103,7 +103,7 @@ class Calendar:
         return best
 
     def count(self, first: int, last: int) -> int:
-        zone = self._zone(last)
+        zone = self.zone.reaching(last)
         total = 0
         for stretch in range(bisect_right(zone.ends, first), bisect_right(zone.begins, last)):
             offset = zone.offsets[stretch]
@@ -126,9 +126,6 @@ class Calendar:
     def holds(self, wall: int) -> bool:
         """Whether `wall` is one of the readings."""
         return self._wall_from(wall) == wall
-
-    def _zone(self, instant: int) -> Zone:
-        return load_zone(self.zone.key, far=True) if instant >= self.zone.horizon else self.zone
 
     def _wall_from(self, wall: int) -> int:
         """The first reading at or after `wall`."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from shared.errors import Fault, InvalidInput
-from shared.recurrence.instants import WrittenTime, latest_start, parse_time
+from shared.recurrence.instants import LAST_INSTANT, WrittenTime, latest_start, parse_time
 from shared.recurrence.models import RecurrenceSchedule
 from shared.recurrence.rules import Rule
 from shared.recurrence.shapes import UNKNOWN_NAME, shape
@@ -63,10 +63,16 @@ class _Reader:
             return None
         if named is None or (written and written.utc):  # Z1, Z8
             named = _NamedZone(_UTC, load_zone(_UTC))
-        anchor = written.rounded_up if written else named.zone.wall_of(self._created)  # Z9
-        model = self._model
         return Rule(
-            model.frequency, model.interval, named.zone, named.name, anchor, start, schedule, end, model.count
+            frequency=self._model.frequency,
+            interval=self._model.interval,
+            zone=named.zone,
+            zone_name=named.name,
+            anchor=written.rounded_up if written else named.zone.wall_of(self._created),
+            start=start,
+            schedule=schedule,
+            end=end,
+            count=self._model.count,
         )
 
     def _unknown_names(self) -> None:
@@ -153,7 +159,7 @@ class _Reader:
         """The instant of a time as written; None while the zone that it needs is not known."""
         if written.utc:
             return wall
-        return named.zone.instant_of(wall) if named else None
+        return min(named.zone.instant_of(wall), LAST_INSTANT) if named else None
 
     def _fault(self, path: str, reason: str) -> None:
         self.faults.append(Fault(path, reason))

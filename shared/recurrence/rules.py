@@ -15,7 +15,7 @@ _SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600}
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`anchor` is a wall reading of `zone` in seconds (Z9), `start` and `end` are instants."""
+    """`anchor` is a wall reading of `zone` in seconds (Z9); `start` and `end` are instants, None if not given."""
 
     frequency: str
     interval: int
@@ -27,10 +27,12 @@ class Rule:
     end: int | None = None
     count: int | None = None
 
-    def points(self) -> Points:
+    def points(self, created: int) -> Points:
         """All instants of the rule, those before its start and after its end included."""
         if self.frequency in _SECONDS:
-            return Elapsed(self.zone.instant_of(self.anchor), self.interval * _SECONDS[self.frequency])
+            # Not the instant of the anchor: that of a creation in the second pass of a fold is in the first.
+            start = created if self.start is None else self.start
+            return Elapsed(start, self.interval * _SECONDS[self.frequency])
         return Calendar(self.days(), self.times(), self.zone)
 
     def days(self) -> Days:

@@ -25,11 +25,11 @@ class Schedule:
     initial_run: datetime | None
     _created: int
     _points: Points = field(repr=False)
-    _first: int  # points before are not scheduled times: start, creation
-    _last: int  # points after are not: endTime
-    _at_once: int | None  # creation, if it is a scheduled time although it need not be a point (F2)
-    _rule: Rule | None  # None: Once
-    _delay: int | None  # seconds; None: not a sliding window
+    _first: int  # earlier points are not scheduled times
+    _last: int  # nor are later ones
+    _at_once: int | None = None  # creation, earlier than `_first`, if it is a scheduled time (F2)
+    _rule: Rule | None = None  # None: Once
+    _delay: int | None = None  # seconds; None: not a sliding window
 
     def at_or_after(self, instant: datetime) -> datetime | None:
         """The first scheduled time at or after `instant`; None if none is left."""
@@ -80,11 +80,18 @@ class Schedule:
         """A remark if a gap moved this occurrence or if the clocks show its wall time twice (D1, D2)."""
         return note_on(self._points, ceil_second(scheduled))
 
+    def same_as(self, other: "Schedule") -> bool:
+        """Whether both mean the same scheduled times, however they are written (L4)."""
+        return self._meaning() == other._meaning()
+
+    def _meaning(self) -> tuple[object, ...]:
+        return (self._points, self._first, self._last, self._at_once, self._delay, self.count)
+
     def describe(self) -> str:
         """The schedule in plain English."""
         if self._rule is None:
             return describe_once(self._first)
-        return describe_rule(self._rule, self._delay)
+        return describe_rule(self._rule, self._points, self._delay)
 
     def _first_from(self, instant: int) -> datetime | None:
         if instant < self._first:

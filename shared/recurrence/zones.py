@@ -16,10 +16,10 @@ from zoneinfo import ZoneInfo
 from tzlocal.windows_tz import win_tz
 
 from shared.errors import Fault, InvalidInput
-from shared.recurrence.instants import NEVER
+from shared.recurrence.instants import DAY, NEVER
 from shared.recurrence.tzif import read_changes
 
-_NEAR_YEAR, _FAR_YEAR = 2199, 9999
+_NEAR_YEAR, _FAR_YEAR = 2100, 9999
 
 
 def first_wall(change: int, before: int, after: int) -> int:
@@ -41,7 +41,7 @@ class Zone:
 
     `walls[i]` is the first wall reading of stretch i, `begins[i]` and `ends[i]` bound the instants its wall
     readings stand for. After a gap these overlap: the end of stretch i reaches beyond `begins[i + 1]`.
-    One stretch that holds nothing closes `walls` and `begins`. What lies after `horizon` is not known here.
+    One stretch that holds nothing closes `walls` and `begins`. Nothing here is right after `horizon`.
     """
 
     key: str
@@ -52,24 +52,40 @@ class Zone:
     ends: list[int]
     horizon: int
 
+    def reaching(self, instant: int) -> "Zone":
+        """The same zone, right at `instant` and before."""
+        return self if instant < self.horizon else load_far_zone(self.key)
+
     def wall_of(self, instant: int) -> int:
         """What the clocks show at `instant`."""
-        return instant + self.offsets[bisect_right(self.changes, instant)]
+        known = self.reaching(instant)
+        return instant + known.offsets[bisect_right(known.changes, instant)]
 
     def instant_of(self, wall: int) -> int:
         """The instant a wall reading stands for; in a gap or a fold as `first_wall` says."""
-        return wall - self.offsets[bisect_right(self.walls, wall) - 1]
+        known = self.reaching(wall)
+        return wall - known.offsets[bisect_right(known.walls, wall) - 1]
 
 
 @lru_cache(maxsize=1024)
-def load_zone(key: str, far: bool = False) -> Zone:
-    """The zone with IANA id `key`, up to the year 2200, or to 9999 if `far` (slower to make, larger)."""
-    changes, offsets, cut = read_changes(_data(key), _FAR_YEAR if far else _NEAR_YEAR)
+def load_zone(key: str) -> Zone:
+    """The zone with IANA id `key`, its changes known up to the year 2100."""
+    return _build(key, _NEAR_YEAR)
+
+
+@lru_cache(maxsize=4)
+def load_far_zone(key: str) -> Zone:
+    """The same up to the year 9999: large, and slow to build."""
+    return _build(key, _FAR_YEAR)
+
+
+def _build(key: str, last_year: int) -> Zone:
+    changes, offsets, cut = read_changes(_data(key), last_year)
     walls = [first_wall(*step) for step in zip(changes, offsets, offsets[1:], strict=False)]
     walls = [-NEVER, *walls, NEVER]
     begins = [wall - offset for wall, offset in zip(walls, offsets, strict=False)]
     ends = [wall - offset for wall, offset in zip(walls[1:], offsets, strict=True)]
-    horizon = changes[-1] if cut and not far else NEVER * 2
+    horizon = changes[-1] - 2 * DAY if cut and last_year < _FAR_YEAR else NEVER * 2
     return Zone(key, changes, offsets, walls, [*begins, NEVER * 2], ends, horizon)
 
 

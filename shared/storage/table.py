@@ -140,7 +140,7 @@ class Table:
                 rows += [_row(entity) async for entity in page]
                 if limit is not None and len(rows) >= limit:
                     break
-        return rows
+        return rows[:limit]
 
     async def commit(self, partition: str, writes: Sequence[Write]) -> list[str]:
         """Carries out all writes or none; gives the new etag of each ('' for a delete).

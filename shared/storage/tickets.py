@@ -1,7 +1,7 @@
 """Tickets: queue messages that say where to look, and when. A hint each; the truth is in the table."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -45,18 +45,20 @@ def read_ticket(text: str) -> Ticket:
 class Tickets:
     """The queue, for sending. Receiving is the host's, through the queue trigger."""
 
-    def __init__(self, client: QueueClient) -> None:
+    def __init__(self, client: QueueClient, clock: Callable[[], datetime]) -> None:
         self._client = client
+        self._clock = clock
         self._announced: dict[tuple[str, datetime], None] = {}
 
-    async def announce(self, partition: str, dues: Iterable[datetime], now: datetime) -> None:
+    async def announce(self, partition: str, dues: Iterable[datetime]) -> None:
         """One ticket for each due second that this process has not announced yet, visible when it comes."""
         for due in sorted(set(dues)):
             key = (partition, due)
             if key in self._announced:
                 continue
-            await self.send(Ticket(partition, due), due - now)
-            if due - now > REMEMBER_BEYOND:
+            ahead = due - self._clock()
+            await self.send(Ticket(partition, due), ahead)
+            if ahead > REMEMBER_BEYOND:
                 self._announced[key] = None
                 if len(self._announced) > MEMORY:
                     del self._announced[next(iter(self._announced))]

@@ -66,9 +66,12 @@ class Timers:
 
     async def due(self, partition: str, now: datetime, after: str, limit: int) -> tuple[list[Timer], str]:
         """Up to `limit` timers due at `now`, oldest first, behind the key `after` ('': from the first on),
-        and the key to go on behind; '' when there are no more."""
+        and the key to go on behind; '' when there are no more.
+
+        (`!` sorts before every character of an id, so no key lies between.)
+        """
         low, high = timer_range(floor_second(now) + SECOND)
-        rows = await self._table.scan(partition, f"{after}\x00" if after else low, high, limit=limit)
+        rows = await self._table.scan(partition, f"{after}!" if after else low, high, limit=limit)
         return [read_timer(row) for row in rows], rows[-1]["RowKey"] if len(rows) >= limit else ""
 
     async def versions(self, partition: str, batons: Sequence[Baton]) -> dict[str, str]:

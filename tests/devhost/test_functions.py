@@ -37,7 +37,7 @@ def test_each_trigger_is_read_with_its_settings_and_defaults() -> None:
         return ""
 
     @app.function_name("by_name")
-    @app.route()
+    @app.route(trigger_arg_name="request")
     async def other(request: func.HttpRequest) -> str:
         return ""
 
