@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from aiohttp import web
+from azure.core.exceptions import ServiceResponseError
 from azure.core.pipeline.transport import AioHttpTransport
 
 from shared.engine.crew import Crew
-from shared.jobs.times import key_text
 from shared.settings import Settings, read_settings
 from shared.web.api import respond
 from shared.web.exchange import Request, Response
@@ -38,18 +38,38 @@ class Clock:
         return self.now
 
 
-class Counted(AioHttpTransport):  # type: ignore[misc]  # the client library does not export its type
-    """Notes each request that a storage client sends, as `METHOD path?query`."""
+@dataclass
+class Wire:
+    """What passes between the app and storage: each request sent, as `METHOD path?query`.
 
-    def __init__(self, log: list[str]) -> None:
+    `lose_answer` says of which request the answer gets lost on the way back, although it was carried out;
+    `hold` is awaited before a request is sent.
+    """
+
+    requests: list[str] = field(default_factory=list)
+    lose_answer: Callable[[str], bool] = lambda line: False
+    hold: Callable[[str], Awaitable[None]] | None = None
+
+    def transport(self) -> AioHttpTransport:
+        """A client's transport over this wire."""
+        return _Tapped(self)
+
+
+class _Tapped(AioHttpTransport):  # type: ignore[misc]  # the client library does not export its type
+    def __init__(self, wire: Wire) -> None:
         super().__init__()
-        self._log = log
+        self._wire = wire
 
     async def send(self, request: Any, **kwargs: Any) -> Any:
-        self._log.append(
-            f"{request.method} {unquote(urlsplit(request.url).path)}?{unquote(urlsplit(request.url).query)}"
-        )
-        return await super().send(request, **kwargs)
+        parts = urlsplit(request.url)
+        line = f"{request.method} {unquote(parts.path)}?{unquote(parts.query)}"
+        self._wire.requests.append(line)
+        if self._wire.hold:
+            await self._wire.hold(line)
+        answer = await super().send(request, **kwargs)
+        if self._wire.lose_answer(line):
+            raise ServiceResponseError("the answer was lost on the way")
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +118,7 @@ async def receiving() -> AsyncIterator[Receiver]:
     receiver = Receiver()
     server = web.Application(client_max_size=10 * 1024 * 1024)
     server.router.add_route("*", "/{tail:.*}", receiver.handle)
-    runner = web.AppRunner(server, access_log=None)
+    runner = web.AppRunner(server, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -131,7 +151,12 @@ class Bench:
 
     app: App
     clock: Clock
-    requests: list[str]
+    wire: Wire
+
+    @property
+    def requests(self) -> list[str]:
+        """The storage requests sent so far."""
+        return self.wire.requests
 
     @property
     def partitions(self) -> list[str]:
@@ -202,12 +227,12 @@ class _Abandoned(Crew):
 @asynccontextmanager
 async def bench(connection: str, clock: Clock | None = None, **env: str) -> AsyncIterator[Bench]:
     """A bench on this storage."""
-    requests: list[str] = []
+    wire = Wire()
     clock = clock or Clock()
-    app = await build(settings_for(connection, **env), clock=clock, transport=lambda: Counted(requests))
-    requests.clear()
+    app = await build(settings_for(connection, **env), clock=clock, transport=wire.transport)
+    wire.requests.clear()
     try:
-        yield Bench(app, clock, requests)
+        yield Bench(app, clock, wire)
     finally:
         await app.close()
 
@@ -229,18 +254,3 @@ async def until(condition: Callable[[], Any], seconds: float = 30) -> None:
     while not condition():
         assert asyncio.get_running_loop().time() < deadline, "waited in vain"
         await asyncio.sleep(0.02)
-
-
-__all__ = [
-    "NOON",
-    "Bench",
-    "Clock",
-    "Counted",
-    "Hit",
-    "Receiver",
-    "bench",
-    "http_job",
-    "key_text",
-    "receiving",
-    "until",
-]

@@ -15,6 +15,9 @@ from shared.errors import Unavailable
 
 MAX_ROWS = 100
 MAX_BYTES = 3 * 1024 * 1024
+# A transaction is a POST, which the client library repeats after a lost answer only if told to. It may have
+# been carried out then; the repetition is refused, since every transaction has a condition or an insert.
+RETRIED = frozenset({"POST"})
 
 Row = Mapping[str, Any]
 
@@ -149,7 +152,9 @@ class Table:
         """
         with service_errors():
             try:
-                answers = await self._client.submit_transaction([_operation(partition, w) for w in writes])
+                answers = await self._client.submit_transaction(
+                    [_operation(partition, w) for w in writes], retry_on_methods=RETRIED
+                )
             except HttpResponseError as error:
                 if error.status_code in (400, 404, 409, 412, 413) and _code(error) != "TableNotFound":
                     raise Refused(f"{error.status_code} {_code(error)}") from error

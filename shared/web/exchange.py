@@ -1,6 +1,7 @@
 """Requests and answers as the API sees them, whatever carries them; bodies in, problems out."""
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, Unsuppo
 
 MAX_BODY = 256 * 1024
 MAX_DEPTH = 50
+MAX_DIGITS = 1000
+MAX_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +34,19 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def content(self) -> bytes:
-        """The body's bytes."""
-        return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
+        """The body's bytes. What no character is, as a header quoted in a problem may hold, becomes `?`."""
+        return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode(errors="replace")
 
 
 def problem(error: TimerJobsError) -> Response:
-    """The error as RFC 9457 has it; a wrong input's faults as `errors`."""
+    """The error as RFC 9457 has it; what is wrong with the input as `errors`, up to 100 of them."""
+    faults: list[Fault] = []
+    if isinstance(error, InvalidInput):
+        faults = [Fault(_short(f.field), _short(f.reason)) for f in error.faults[:MAX_TOLD]]
+    elif isinstance(error, TooLarge):
+        faults = [Fault("body", str(error))]
+    elif isinstance(error, UnsupportedMediaType):
+        faults = [Fault("Content-Type", str(error))]
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": error.title,
@@ -44,45 +54,30 @@ def problem(error: TimerJobsError) -> Response:
         "detail": str(error),
     }
     if isinstance(error, InvalidInput):
-        body["detail"] = "; ".join(f"{f.field} {f.reason}" for f in error.faults[:5])
-        body["errors"] = [{"field": f.field, "reason": f.reason} for f in error.faults]
-    elif isinstance(error, FieldError):
-        body["errors"] = [{"field": error.field, "reason": str(error)}]
+        body["detail"] = "; ".join(f"{f.field} {f.reason}" for f in faults[:5])
+    if faults:
+        body["errors"] = [{"field": f.field, "reason": f.reason} for f in faults]
     return Response(status=error.status, body=body, headers={"Content-Type": "application/problem+json"})
 
 
-class FieldError(TimerJobsError):
-    """An error of another status than 400 that concerns one part of the request."""
-
-    field: str
-
-
-class BodyTooLarge(TooLarge, FieldError):
-    """The request's body is over its limit."""
-
-    field = "body"
-
-
-class NotJson(UnsupportedMediaType, FieldError):
-    """The request's body is said to be something else."""
-
-    field = "Content-Type"
+def _short(text: str) -> str:
+    return text if len(text) <= 500 else f"{text[:500]}…"
 
 
 def read_json(request: Request, limit: int = MAX_BODY) -> Any:
     """The JSON value in a request's body.
 
-    Raises BodyTooLarge, NotJson; InvalidInput on `body` for what is not JSON in UTF-8, for values JSON does
-    not have, for a name given twice in an object and for nesting over 50 levels.
+    Raises TooLarge, UnsupportedMediaType; InvalidInput on `body` for what is not JSON in UTF-8, for values JSON
+    does not have, for numbers beyond those of a computer, for a name given twice in an object and for nesting
+    over 50 levels.
     """
     if len(request.body) > limit:
-        raise BodyTooLarge(f"is {len(request.body)} bytes long; the limit is {limit}")
+        raise TooLarge(f"the body is {len(request.body)} bytes long; the limit is {limit}")
     media_type = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
-        raise NotJson(f"must be application/json, not {media_type or 'empty'}")
+        raise UnsupportedMediaType(f"the body must be application/json, not {media_type[:80] or 'of no type'}")
     try:
-        text = request.body.decode("utf-8")
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        value = _parse(request.body.decode("utf-8"))
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise _bad(f"is not UTF-8: byte {error.start} is {error.reason}") from None
@@ -90,8 +85,10 @@ def read_json(request: Request, limit: int = MAX_BODY) -> Any:
         raise _bad("holds half of a surrogate pair, which is no character") from None
     except RecursionError:
         raise _bad(f"is nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise _bad(f"is not JSON: {error}") from None
+    except ValueError as error:
+        raise _bad(str(error)) from None
     if _deeper_than(MAX_DEPTH, value):
         raise _bad(f"is nested deeper than {MAX_DEPTH} levels")
     return value
@@ -101,17 +98,40 @@ def _bad(reason: str) -> InvalidInput:
     return InvalidInput([Fault("body", reason)])
 
 
+def _parse(text: str) -> Any:
+    if not text.strip():
+        raise ValueError("is empty")
+    if text.startswith("\ufeff"):
+        raise ValueError("begins with a byte order mark, which is no part of JSON")
+    return json.loads(
+        text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_float
+    )
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object names {twice[:80]!r} twice")
+    value: dict[str, Any] = {}
+    for name, item in pairs:
+        if name in value:
+            raise ValueError(f"names {name[:80]!r} twice in one object")
+        value[name] = item
     return value
 
 
 def _constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"holds {name}, which is no JSON number")
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"holds a number of {len(text)} digits; the limit is {MAX_DIGITS}")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"holds a number that is too large: {text[:80]}")
+    return value
 
 
 def _deeper_than(levels: int, value: Any) -> bool:

@@ -36,6 +36,7 @@ class HealthRoute:
         self._ledger = ledger
         self._thresholds = thresholds
         self._clock = clock
+        self._built_at = clock()
         self._read_at: datetime | None = None
         self._figures: Mapping[str, Any] = {}
         self._lock = asyncio.Lock()
@@ -50,11 +51,14 @@ class HealthRoute:
         healthy = not self._figures["problems"]
         body: dict[str, Any] = {"status": "Healthy" if healthy else "Unhealthy"}
         given = request.headers.get("x-functions-key") or request.query.get("code") or ""
-        if self._thresholds.key and hmac.compare_digest(given.encode(), self._thresholds.key.encode()):
+        if self._thresholds.key and hmac.compare_digest(
+            given.encode(errors="replace"), self._thresholds.key.encode()
+        ):
             body |= self._figures
         return Response(status=200 if healthy else 503, body=body)
 
     async def _measure(self, now: datetime) -> dict[str, Any]:
+        """The figures. Where detection has not ended a cycle yet, its age counts from the start of the process."""
         try:
             progress = await self._ledger.progress()
             before = floor_second(now)
@@ -62,14 +66,14 @@ class HealthRoute:
         except StoreFailed:
             return {"problems": ["storage does not answer"]}
         overdue = max((now - due for due in oldest if due), default=timedelta(0))
-        age = now - progress.cycle_ended if progress else None
+        age = now - (progress.cycle_ended if progress else self._built_at)
         problems = []
-        if age is not None and age > self._thresholds.detection_age:
+        if age > self._thresholds.detection_age:
             problems.append("detection has not ended a cycle for too long")
         if overdue > self._thresholds.overdue:
             problems.append("a timer is overdue for too long")
         return {
             "problems": problems,
-            "detectionAgeSeconds": age.total_seconds() if age is not None else None,
+            "detectionAgeSeconds": age.total_seconds(),
             "oldestOverdueSeconds": overdue.total_seconds(),
         }

@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from shared.engine.admin import Admin, Conditions, entity_tag
 from shared.engine.clock import Clock
@@ -13,12 +12,17 @@ from shared.jobs.definition import load_definition
 from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State
 from shared.storage.jobs import Jobs
+from shared.storage.rows import job_key
 from shared.storage.runs import Runs
 from shared.web.exchange import Request, Response, etag_condition, known_query, read_json, whole_number
 from shared.web.views import job_view, past_view, run_view
 
 MAX_PAGE = 1000
 MAX_SCAN = 2000
+# How many jobs one request to storage asks for: it reads one more, and a service answers 1,000 at most; with a
+# filter, which most jobs may not pass, not fewer than 100.
+MOST_READ = 999
+LEAST_FILTERED = 100
 
 
 class JobRoutes:
@@ -69,7 +73,7 @@ class JobRoutes:
     async def list(self, request: Request) -> Response:
         """GET /jobs: a page, walking the partitions one after the other.
 
-        It ends when it is full or 2,000 jobs have been looked at, so with a filter it may be short;
+        It ends when it is full or about 2,000 jobs have been looked at, so with a filter it may be short;
         `continuation` leads on, and is null at the end.
         """
         known_query(request, "prefix", "state", "tag", "pageSize", "continuation")
@@ -78,24 +82,30 @@ class JobRoutes:
         wanted = _filter(request)
         partitions = self._jobs.partitions
         index, key = _read_continuation(request, len(partitions))
+        least = LEAST_FILTERED if {"state", "tag"} & request.query.keys() else 1
         found: list[Any] = []
         looked_at = 0
         while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
-            page = await self._jobs.page(partitions[index], prefix, key, size - len(found))
-            found += [job_view(job) for job in page.jobs if wanted(job)]
+            room = size - len(found)
+            page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), MOST_READ))
             looked_at += len(page.jobs)
-            index, key = (index, page.next_key) if page.next_key else (index + 1, "")
+            matching = [job for job in page.jobs if wanted(job)]
+            found += [job_view(job) for job in matching[:room]]
+            key = job_key(matching[room].id) if len(matching) > room else page.next_key
+            index += not key
         continuation = _continuation(index, key) if index < len(partitions) else None
         return Response(status=200, body={"value": found, "continuation": continuation})
 
 
 def _answer(status: int, job: Job, location: str | None = None) -> Response:
     headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})
-    return Response(status=status, body=job_view(job, created=location is not None), headers=headers)
+    return Response(status=status, body=job_view(job), headers=headers)
 
 
 def _path(request: Request) -> str:
-    return urlsplit(request.url).path.rstrip("/")
+    """The path in the request's address, as it was written; whatever host stands before it."""
+    _, _, rest = request.url.partition("://")
+    return "/" + rest.partition("?")[0].partition("/")[2].rstrip("/")
 
 
 def _conditions(request: Request) -> Conditions:
@@ -107,9 +117,9 @@ def _conditions(request: Request) -> Conditions:
 
 def _prefix(request: Request) -> str:
     prefix = request.query.get("prefix", "")
-    if prefix:
+    if prefix not in ("", ".", ".."):  # these begin ids, and are none
         try:
-            check_id("x" + prefix)
+            check_id(prefix)
         except InvalidInput:
             raise InvalidInput([Fault("prefix", "must be the beginning of an id")]) from None
     return prefix
@@ -126,13 +136,12 @@ def _filter(request: Request) -> Callable[[Job], bool]:
         faults.append(Fault("tag", "must be name:value"))
     if faults:
         raise InvalidInput(faults)
-    name, _, value = (tag or "").partition(":")
 
     def wanted(job: Job) -> bool:
         if job.state is State.DELETING or state not in (None, str(job.state)):
             return False
         tags = load_definition(job.core.definition).raw.get("tags", {})
-        return tag is None or tags.get(name) == value
+        return tag is None or any(tag == f"{name}:{value}" for name, value in tags.items())
 
     return wanted
 
@@ -147,10 +156,10 @@ def _read_continuation(request: Request, partitions: int) -> tuple[int, str]:
         return 0, ""
     try:
         index, key = json.loads(base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True))
-        if type(index) is not int or not 0 <= index < partitions:
-            raise ValueError(index)
-        if key != "":
-            check_id(key.removeprefix("job:"))
-    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInput):
+        if type(index) is not int or not 0 <= index < partitions or not isinstance(key, str):
+            raise ValueError
+        if key and key != job_key(check_id(key[len("job:") :])):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError, InvalidInput):
         raise InvalidInput([Fault("continuation", "is none that this app gave")]) from None
     return index, key

@@ -1,18 +1,39 @@
 """POST /preview: what a trigger would do, without a job."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import AfterValidator, Field, JsonValue
 
 from shared.engine.clock import Clock
-from shared.errors import Fault, InvalidInput
-from shared.jobs.spec import Model, fault_of, parse_trigger
+from shared.errors import InvalidInput
+from shared.jobs.spec import Model, and_faults, parse_trigger, read_model, told_as
 from shared.jobs.times import floor_second, json_text
 from shared.recurrence import Schedule
 from shared.web.exchange import Request, Response, known_query, read_json
 
 MAX_COUNT = 1000
+LAST_YEAR = 2999  # from there even 1,000 sparse occurrences do not come to the end of what a datetime can say
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,7})?Z", re.ASCII)
+
+
+def _instant(text: str) -> datetime:
+    """An instant of the API. Raises ValueError for any other text."""
+    try:
+        if not _INSTANT.fullmatch(text):
+            raise ValueError
+        instant = datetime.fromisoformat(text)
+        if not 1970 <= instant.year <= LAST_YEAR:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"must be an instant such as 2026-09-08T13:00:00Z, from 1970 to {LAST_YEAR}") from None
+    return instant
+
+
+def _is_instant(text: str) -> str:
+    _instant(text)
+    return text
 
 
 class PreviewRequest(Model):
@@ -20,8 +41,8 @@ class PreviewRequest(Model):
 
     trigger: JsonValue
     parameters: dict[str, JsonValue] | None = None
-    created_at: str | None = None
-    count: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 10
+    created_at: Annotated[str, AfterValidator(_is_instant)] | None = None
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT), told_as(f"must be an integer from 1 to {MAX_COUNT}")] = 10
 
 
 class PreviewRoute:
@@ -34,30 +55,20 @@ class PreviewRoute:
         """What the trigger would do if the job were created at `createdAt`; stores nothing."""
         known_query(request)
         body = read_json(request)
-        faults: list[Fault] = []
-        asked = None
+        asked, faults = read_model(PreviewRequest, body)
+        if {fault.field for fault in faults} & {"body", "trigger", "createdAt"}:
+            raise InvalidInput(faults)  # there is no trigger, or no instant to see it from
+        created = floor_second(_instant(body["createdAt"]) if body.get("createdAt") else self._clock())
         try:
-            asked = PreviewRequest.model_validate(body)
-        except ValidationError as error:
-            faults += [fault_of(details, body) for details in error.errors()]
-        created = self._clock()
-        try:
-            if asked and asked.created_at is not None:
-                created = _instant(asked.created_at)
-        except ValueError as error:
-            faults.append(Fault("createdAt", str(error)))
-        schedule = None
-        if asked:
-            try:
-                schedule = parse_trigger(asked.trigger, asked.parameters, floor_second(created))
-            except InvalidInput as error:
-                faults += error.faults
-        if faults or asked is None or schedule is None:
+            schedule = parse_trigger(body["trigger"], body.get("parameters"), created)
+        except InvalidInput as error:
+            raise InvalidInput(and_faults(faults, list(error.faults))) from None
+        if asked is None:
             raise InvalidInput(faults)
-        return Response(status=200, body=_view(schedule, floor_second(created), asked.count))
+        return Response(status=200, body=_view(schedule, asked.count))
 
 
-def _view(schedule: Schedule, created: datetime, count: int) -> dict[str, Any]:
+def _view(schedule: Schedule, count: int) -> dict[str, Any]:
     wanted = count if schedule.count is None else min(count, schedule.count)
     points: list[datetime] = []
     point = schedule.at_or_after(datetime.min.replace(tzinfo=UTC))
@@ -85,16 +96,3 @@ def _occurrence(schedule: Schedule, point: datetime) -> dict[str, Any]:
     }
     note = schedule.note(point)
     return item | ({"note": note} if note else {})
-
-
-def _instant(text: str) -> datetime:
-    """An instant of the API: ISO 8601 in UTC with Z. Raises ValueError for any other text."""
-    try:
-        if not text.isascii() or not text.endswith("Z") or "T" not in text:
-            raise ValueError
-        instant = datetime.fromisoformat(text)
-        if instant.year < 1970:
-            raise ValueError
-    except ValueError:
-        raise ValueError("must be an instant such as 2026-09-08T13:00:00Z, not before 1970") from None
-    return instant

@@ -8,7 +8,7 @@ from shared.jobs.model import Ended, Job, Run, State, Status, Stretch
 from shared.jobs.times import duration_text, json_text
 
 
-def job_view(job: Job, created: bool = False) -> dict[str, Any]:
+def job_view(job: Job) -> dict[str, Any]:
     """A job as GET answers it: the definition, which can be edited and PUT back, and what is read-only."""
     definition = load_definition(job.core.definition).raw
     schedule = load_schedule(job.core.definition, job.core.anchor)
@@ -26,15 +26,15 @@ def job_view(job: Job, created: bool = False) -> dict[str, Any]:
         "createdAt": json_text(job.created_at),
         "updatedAt": json_text(job.updated_at),
         "generation": job.core.generation,
-        "warnings": _warnings(job, created),
+        "warnings": _warnings(job, schedule.initial_run),
     }
     return view
 
 
-def _warnings(job: Job, created: bool) -> list[dict[str, Any]]:
+def _warnings(job: Job, initial: datetime | None) -> list[dict[str, Any]]:
+    """What a caller may not expect: that the run at creation or at a changed trigger is still to come (F2)."""
     warnings = []
-    initial = load_schedule(job.core.definition, job.core.anchor).initial_run
-    if created and initial is not None and job.pending and job.pending.scheduled == initial:
+    if initial is not None and job.pending and job.pending.scheduled == initial:
         warnings.append({"code": "InitialRun", "at": json_text(initial)})
     if job.state is State.ENABLED and job.fault:
         warnings.append({"code": "SetAside", "detail": job.fault})

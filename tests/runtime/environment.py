@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 REQUIREMENTS = (ROOT / "requirements.txt", Path(__file__).with_name("requirements.txt"))
 
 VENV_MODULES = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 13))"
-# What pip says when no server answers: urllib3's words.
-UNREACHABLE = re.compile(r"connection broken by|NewConnectionError|NameResolutionError|ConnectTimeoutError")
+# What pip says before its last attempt to reach a server.
+UNREACHABLE = re.compile(r"Retry\(total=0,.*connection broken by")
 
 
 class Unavailable(Exception):

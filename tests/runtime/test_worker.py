@@ -16,7 +16,7 @@ from tests.harness import Receiver, http_job
 from tests.runtime.worker import FAILURE, SUCCESS, Outcome, Worker, working
 
 RETURN = {"type": "http", "direction": "OUT", "name": "$return"}
-FAR = datetime(2099, 1, 1, tzinfo=UTC)
+FAR = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
 NOWHERE = "http://127.0.0.1:9/"
 
 
@@ -63,15 +63,15 @@ def test_an_app_with_a_wrong_annotation_fails_to_index(python: Path, tmp_path: P
         "async def dispatch(msg: func.TimerRequest) -> None: ...\n"
     )
     with working(python, tmp_path, {}) as worker:
-        assert "does not match its Python annotation" in str(worker.error)
+        assert "Python type annotation TimerRequest" in str(worker.error)
 
 
 async def test_a_job_is_created(worker: Worker) -> None:
     made = await worker.request("create_job", "POST", "jobs", {"id": "made", **http_job(NOWHERE, start=FAR)})
-    assert (made.status, made.code) == (SUCCESS, "201")
+    assert (made.status, made.code) == (SUCCESS, "201"), made
     assert made.headers["Content-Type"] == "application/json"
     assert made.headers["Location"] == "/api/jobs/made"
-    assert made.json["nextOccurrence"] == "2099-01-01T00:00:00Z"
+    assert datetime.fromisoformat(made.json["nextOccurrence"]) == FAR
 
     read = await worker.request("get_job", "GET", "jobs/made", id="made")
     assert (read.status, read.code) == (SUCCESS, "200")
@@ -90,7 +90,7 @@ async def test_the_other_routes_answer(worker: Worker) -> None:
     ]
     assert [(answer.status, answer.code) for answer in answers] == [
         (SUCCESS, code) for code in ("201", "200", "200", "200", "204")
-    ]
+    ], answers
     assert [job["id"] for job in answers[1].json["value"]] == ["put"]
     assert answers[-1].body == ""
 
@@ -119,7 +119,7 @@ async def test_a_ticket_leads_to_one_call(worker: Worker, settings: dict[str, st
         ("now", "POST", {"hello": "world"})
     ]
     runs = await worker.request("list_runs", "GET", "jobs/now/runs", id="now")
-    assert [run["outcome"] for run in runs.json["value"]] == ["Succeeded"]
+    assert [run["status"] for run in runs.json["value"]] == ["Succeeded"]
 
 
 async def deliver(worker: Worker, settings: Mapping[str, str]) -> list[Outcome]:
@@ -153,7 +153,7 @@ def metadata(message: QueueMessage) -> dict[str, dict[str, str]]:
 async def test_what_is_no_ticket_fails_so_that_it_becomes_poison(worker: Worker) -> None:
     outcome = await worker.invoke("dispatch", {"string": "no ticket"})
     assert outcome.status == FAILURE
-    assert "ValueError" in str(outcome.error)
+    assert "read_ticket" in str(outcome.error)
 
 
 async def test_poison_is_dropped(worker: Worker) -> None:

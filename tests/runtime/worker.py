@@ -48,6 +48,7 @@ class Worker:
         self, function: str, data: Mapping[str, Any], metadata: Mapping[str, Any] | None = None
     ) -> Outcome:
         """Calls a function with what its trigger brings."""
+        assert function in self.functions, f"{function} is not indexed"
         asked = {"function": function, "data": data, "metadata": metadata or {}}
         return Outcome(**await asyncio.to_thread(self._answer, asked))
 
