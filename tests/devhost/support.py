@@ -70,7 +70,8 @@ class Proxy:
             request.method,
             f"http://127.0.0.1:{self._upstream.queue}{request.raw_path}",
             headers=request.headers,
-            data=await request.read(),
+            data=await request.read() or None,
+            skip_auto_headers=["Content-Type"],  # it would be missing in the signature
         ) as answer:
             body = await answer.read()
             self._note(request, answer.status)
