@@ -55,7 +55,7 @@ async def preview(req: func.HttpRequest) -> func.HttpResponse:
 @api.route("health", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)
 async def health(req: func.HttpRequest) -> func.HttpResponse:
     """Whether the scheduler does its work."""
-    return await wiring.answer(req, lambda to: to.health.health)
+    return await wiring.answer(req, lambda to: to.health.health, without_app=wiring.UNHEALTHY)
 
 
 @engine.queue_trigger("msg", queue_name="%QUEUE_NAME%", connection=CONNECTION)

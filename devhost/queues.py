@@ -27,9 +27,9 @@ FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 30.0
 
 def growing_delays(first: float, longest: float) -> Iterator[float]:
     """Delays in seconds, without end: they double from `first` up to `longest` and stay there."""
-    delay = first
+    delay = min(first, longest)
     while True:
-        yield min(delay, longest)
+        yield delay
         delay = min(delay * 2, longest)
 
 
@@ -53,9 +53,9 @@ class QueueListener:
         self._function = function
         self._options = options
         self._queue = _client(connection, function.queue)
-        # A poison queue has no poison queue of its own: what fails there stays, hidden for a while.
-        last = function.queue.endswith(POISON)
-        self._poison = None if last else _client(connection, function.queue + POISON)
+        # A poison queue has none of its own: what fails there stays, hidden until its lock ends.
+        is_poison = function.queue.endswith(POISON)
+        self._poison = None if is_poison else _client(connection, function.queue + POISON)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Poll until `stop` is set, and return when every message received is dealt with."""
@@ -127,14 +127,16 @@ class QueueListener:
 
     async def _give_up(self, message: StoredMessage) -> None:
         """Post a message to the poison queue, then delete it. A crash in between leaves it in both."""
-        if self._poison is None:
-            return
         poison = self._poison
+        if poison is None:
+            return
         if await self._carry_out("post to poison", message, lambda: _post(poison, message.content)):
             log.warning("Message %s is now in queue %s", message.id, poison.queue_name)
             await self._delete(message)
 
     async def _show_again(self, message: StoredMessage) -> None:
+        if self._poison is None:
+            return
         seconds = int(self._options.visibility_timeout.total_seconds())
         await self._carry_out(
             "release",

@@ -24,6 +24,10 @@ class TimerJobsError(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
 
+    def told(self) -> str:
+        """What callers are told; what concerns the operator alone goes to the log."""
+        return str(self)
+
 
 class InvalidInput(TimerJobsError):
     """The caller's input is wrong; `faults` names each field and why."""
@@ -38,6 +42,20 @@ class InvalidInput(TimerJobsError):
     def under(self, parent: str) -> "InvalidInput":
         """The same error, every path starting at `parent`."""
         return InvalidInput(f.under(parent) for f in self.faults)
+
+
+class Misconfigured(TimerJobsError):
+    """An app setting is missing or wrong: for the operator to mend, not for the caller."""
+
+    status = 503
+    title = "Unavailable"
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(f"app setting {f.field} {f.reason}" for f in self.faults))
+
+    def told(self) -> str:
+        return "the app is not set up right; its log says how"
 
 
 class NotFound(TimerJobsError):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
-from shared.errors import Fault, InvalidInput
+from shared.errors import Fault, Misconfigured
 from shared.recurrence import parse_duration
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Settings:
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Settings from `env` (usually os.environ).
 
-    Raises InvalidInput naming every setting that is missing or out of its bounds.
+    Raises Misconfigured naming every setting that is missing or out of its bounds.
     """
     faults: list[Fault] = []
 
@@ -65,7 +65,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),
     )
     if faults:
-        raise InvalidInput(faults)
+        raise Misconfigured(faults)
     return settings
 
 

@@ -28,7 +28,8 @@ from shared.engine.dispatch import Dispatcher, Line
 from shared.engine.fire import Firer
 from shared.engine.perform import Performer
 from shared.engine.removal import Remover
-from shared.settings import Settings, read_settings
+from shared.errors import Fault, Misconfigured, TimerJobsError
+from shared.settings import STORAGE, Settings, read_settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
 from shared.storage.runs import Runs
@@ -91,31 +92,16 @@ async def build(
     """Builds the scheduler, with its table and queue made where they are missing.
 
     `transport` makes what sends a storage client's requests.
-    Raises InvalidInput where the settings do not fit the table, StoreFailed where storage does not answer.
+    Raises Misconfigured where the settings are wrong or do not fit the table, StoreFailed where storage
+    does not answer.
     """
     closing = AsyncExitStack()
-    connection = EMULATOR if settings.storage == "UseDevelopmentStorage=true" else settings.storage
-    table_client = await closing.enter_async_context(
-        TableClient.from_connection_string(
-            connection,
-            settings.table_name,
-            transport=transport(),
-            retry_total=4,
-            retry_backoff_factor=0.3,
-            retry_backoff_max=5,
-        )
-    )
-    queue_client = await closing.enter_async_context(
-        QueueClient.from_connection_string(
-            connection,
-            settings.queue_name,
-            message_encode_policy=TextBase64EncodePolicy(),
-            transport=transport(),
-            retry_total=4,
-            initial_backoff=1,
-            increment_base=1,
-        )
-    )
+    try:
+        table_client, queue_client = _clients(settings, transport)
+    except ValueError as error:  # its text may hold a key
+        raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
+    await closing.enter_async_context(table_client)
+    await closing.enter_async_context(queue_client)
     session = await closing.enter_async_context(
         aiohttp.ClientSession(
             headers={"User-Agent": "timerjobs"},
@@ -138,6 +124,28 @@ async def build(
     )
     await store.ledger.agree_on_partitions(settings.partitions)
     return _assemble(settings, store, session, clock, closing)
+
+
+def _clients(settings: Settings, transport: Callable[[], Transport]) -> tuple[TableClient, QueueClient]:
+    connection = EMULATOR if settings.storage == "UseDevelopmentStorage=true" else settings.storage
+    table = TableClient.from_connection_string(
+        connection,
+        settings.table_name,
+        transport=transport(),
+        retry_total=4,
+        retry_backoff_factor=0.3,
+        retry_backoff_max=5,
+    )
+    queue = QueueClient.from_connection_string(
+        connection,
+        settings.queue_name,
+        message_encode_policy=TextBase64EncodePolicy(),
+        transport=transport(),
+        retry_total=4,
+        initial_backoff=1,
+        increment_base=1,
+    )
+    return table, queue
 
 
 def _assemble(
@@ -202,25 +210,63 @@ def _owner() -> str:
     return f"{socket.gethostname()[:40]}-{os.getpid()}-{uuid4().hex[:12]}"
 
 
-_apps: dict[asyncio.AbstractEventLoop, asyncio.Task[App]] = {}
+class _Kept:
+    """The scheduler of an event loop, closed when the loop's tasks are ended."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[App] = loop.create_future()
+        self.keeping = loop.create_task(self._keep())
+
+    async def _keep(self) -> None:
+        try:
+            app = await build(read_settings(os.environ))
+        except Exception as error:
+            self.ready.set_exception(error)
+            return
+        self.ready.set_result(app)
+        try:
+            await asyncio.Event().wait()  # until it is cancelled
+        finally:
+            await app.close()
+
+    @property
+    def failed(self) -> bool:
+        return self.keeping.done()
+
+
+UNHEALTHY = Response(status=503, body={"status": "Unhealthy"})
+
+_kept: dict[asyncio.AbstractEventLoop, _Kept] = {}
 
 
 async def the_app() -> App:
     """This process's scheduler, built at first use; a failed build is tried again by the next call."""
     loop = asyncio.get_running_loop()
-    task = _apps.get(loop)
-    if task is None or (task.done() and (task.cancelled() or task.exception())):
-        task = _apps[loop] = loop.create_task(build(read_settings(os.environ)))
-    return await asyncio.shield(task)
+    if loop not in _kept or _kept[loop].failed:
+        _kept[loop] = _Kept()
+    return await asyncio.shield(_kept[loop].ready)
 
 
 async def answer(
-    request: func.HttpRequest, route: Callable[[Api], Callable[[Request], Awaitable[Response]]]
+    request: func.HttpRequest,
+    route: Callable[[Api], Callable[[Request], Awaitable[Response]]],
+    without_app: Response | None = None,
 ) -> func.HttpResponse:
-    """What the API's `route` answers to an HTTP trigger's request."""
+    """What the API's `route` answers to an HTTP trigger's request.
+
+    `without_app` is the answer where the app cannot be built; a problem, unless given.
+    """
 
     async def operation(asked: Request) -> Response:
-        return await route((await the_app()).api)(asked)
+        try:
+            app = await the_app()
+        except TimerJobsError as error:
+            if without_app is None:
+                raise
+            log.error("%s", error, extra={"action": "start"})
+            return without_app
+        return await route(app.api)(asked)
 
     asked = Request(
         url=request.url,

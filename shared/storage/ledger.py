@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.errors import Fault, InvalidInput
+from shared.errors import Fault, Misconfigured
 from shared.jobs.times import from_row_text, row_text
 from shared.storage.table import Refused, Table, Verb, Write
 
@@ -26,7 +26,7 @@ class Ledger:
         self._table = table
 
     async def agree_on_partitions(self, partitions: int) -> None:
-        """Records the number at first start; raises InvalidInput on PARTITIONS where another is recorded,
+        """Records the number at first start; raises Misconfigured on PARTITIONS where another is recorded,
         since a job's rows would then be looked for in the wrong place."""
         row = await self._table.get(PARTITION, "partitions")
         if row is None:
@@ -39,7 +39,7 @@ class Ledger:
         recorded = row["count"] if row else None
         if recorded != partitions:
             reason = f"is {partitions}, but this table was laid out with {recorded}, which cannot change"
-            raise InvalidInput([Fault("PARTITIONS", reason)])
+            raise Misconfigured([Fault("PARTITIONS", reason)])
 
     async def progress(self) -> Progress | None:
         """How far detection has come, or None before its first cycle."""

@@ -32,6 +32,9 @@ class Refused(Exception):
 class StoreFailed(Unavailable):
     """Storage did not answer, or answered that it cannot; what was asked may or may not have been done."""
 
+    def told(self) -> str:
+        return "storage does not answer; try again later"
+
 
 @contextmanager
 def service_errors() -> Iterator[None]:

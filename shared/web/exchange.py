@@ -51,7 +51,7 @@ def problem(error: TimerJobsError) -> Response:
         "type": "about:blank",
         "title": error.title,
         "status": error.status,
-        "detail": str(error),
+        "detail": error.told(),
     }
     if isinstance(error, InvalidInput):
         body["detail"] = "; ".join(f"{f.field} {f.reason}" for f in faults[:5])

@@ -81,4 +81,5 @@ def past_view(record: Ended | Stretch) -> dict[str, Any]:
 
 
 def _lateness(scheduled: datetime, started: datetime) -> str:
-    return duration_text(max(started - scheduled, timedelta(0)))
+    late = max(started - scheduled, timedelta(0))
+    return duration_text(timedelta(milliseconds=late // timedelta(milliseconds=1)))

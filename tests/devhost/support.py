@@ -13,6 +13,7 @@ from aiohttp import ClientSession, web
 
 from devhost.azurite import Ports, connection_string
 
+BUSY = "<?xml version='1.0'?><Error><Code>ServerBusy</Code><Message>The server is busy.\nTime:x</Message></Error>"
 SAMPLE = Path(__file__).parent / "sample"
 
 
@@ -39,7 +40,7 @@ class Proxy:
 
     def __init__(self, upstream: Ports) -> None:
         self.requests: list[str] = []
-        self.fail_next = 0
+        self.fail_once: set[str] = set()
         self.port = 0
         self._upstream = upstream
         self._session: ClientSession | None = None
@@ -62,10 +63,10 @@ class Proxy:
 
     async def _forward(self, request: web.Request) -> web.Response:
         assert self._session is not None
-        if self.fail_next:
-            self.fail_next -= 1
+        if request.method in self.fail_once:
+            self.fail_once.remove(request.method)
             self._note(request, 503)
-            return web.Response(status=503)
+            return web.Response(status=503, text=BUSY, content_type="application/xml")
         async with self._session.request(
             request.method,
             f"http://127.0.0.1:{self._upstream.queue}{request.raw_path}",

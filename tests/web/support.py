@@ -1,0 +1,119 @@
+"""What the web room's tests share: a valid body to spoil, and a request to any route."""
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from shared.web.api import respond
+from shared.web.exchange import Request, Response
+from tests.harness import Bench
+
+OWN_ROWS = {"partitions", "reach"}
+
+
+def valid(**more: Any) -> dict[str, Any]:
+    """A job whose every property is right. `more` replaces what stands at the top; None takes it away."""
+    body: dict[str, Any] = {
+        "description": "every day",
+        "tags": {"team": "finance"},
+        "state": "Enabled",
+        "trigger": {
+            "type": "Recurrence",
+            "recurrence": {
+                "frequency": "Day",
+                "interval": 1,
+                "timeZone": "Pacific Standard Time",
+                "startTime": "2026-10-01T08:00:00",
+                "schedule": {"hours": [2], "minutes": [30]},
+                "endTime": "2027-10-01T08:00:00",
+                "count": 100,
+            },
+            "skipInitialRun": True,
+            "maxLateness": "PT1H",
+        },
+        "action": {
+            "type": "Http",
+            "inputs": {
+                "method": "POST",
+                "uri": "https://example.org/report",
+                "headers": {"x-a": "b"},
+                "queries": {"q": 1},
+                "body": {"n": [1, 2.5, True, None, "text"]},
+                "retryPolicy": {"type": "none"},
+            },
+            "limit": {"timeout": "PT2M"},
+        },
+        "parameters": {"n": 6},
+        "serviceType": "TimerJob",
+        "historyLimit": 100,
+    }
+    body |= more
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def daily(**recurrence: Any) -> dict[str, Any]:
+    """A valid job with a recurrence of Day 1, changed as the arguments say."""
+    return valid(trigger={"type": "Recurrence", "recurrence": {"frequency": "Day", "interval": 1} | recurrence})
+
+
+def put_in(path: str, value: Any) -> dict[str, Any]:
+    """A valid job with `value` at a path such as `action.inputs.uri`."""
+    body = copy.deepcopy(valid())
+    *above, last = path.split(".")
+    owner = body
+    for name in above:
+        owner = owner[name]
+    owner[last] = value
+    return body
+
+
+def left_out(path: str) -> dict[str, Any]:
+    """A valid job without what stands at a path."""
+    body = put_in(path, None)
+    *above, last = path.split(".")
+    owner = body
+    for name in above:
+        owner = owner[name]
+    del owner[last]
+    return body
+
+
+async def ask(
+    at: Bench,
+    route: str,
+    body: Any = None,
+    *,
+    raw: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    job: str | None = None,
+    url: str | None = None,
+) -> Response:
+    """What a route of the API answers; `job` is the id in its path. The answer can be written as bytes."""
+    api = at.app.api
+    operation = {"preview": api.preview.preview, "health": api.health.health}.get(route)
+    path = {"preview": "preview", "health": "health"}.get(route, "jobs" if job is None else f"jobs/{job}")
+    request = Request(
+        url=url or f"http://localhost/api/{path}",
+        headers={"content-type": "application/json"} | {k.lower(): v for k, v in (headers or {}).items()},
+        route={} if job is None else {"id": job},
+        query=query or {},
+        body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
+    )
+    response = await respond(operation or getattr(at.app.api.jobs, route), request)
+    assert response.body is None or json.loads(response.content()) is not None
+    return response
+
+
+def fields(response: Response) -> list[str]:
+    """The fields of a problem's errors."""
+    return [error["field"] for error in response.body.get("errors", [])]
+
+
+async def rows_left(at: Bench) -> list[str]:
+    """The keys of all rows of the table but the ledger's."""
+    found: list[str] = []
+    for partition in [*at.partitions, "app"]:
+        found += [row["RowKey"] for row in await at.app.store.table.scan(partition, " ", "\x7f")]
+    return [key for key in found if key not in OWN_ROWS]
