@@ -41,7 +41,9 @@ def other_program() -> Iterator[int]:
 
 def test_the_connection_string_names_each_service() -> None:
     text = connection_string(Ports(1, 2, 3))
-    assert text.startswith("DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFl")
+    assert text.startswith(
+        "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFl"
+    )
     assert text.endswith(
         "BlobEndpoint=http://127.0.0.1:1/devstoreaccount1;QueueEndpoint=http://127.0.0.1:2/devstoreaccount1;"
         "TableEndpoint=http://127.0.0.1:3/devstoreaccount1;"
@@ -94,7 +96,7 @@ def test_services_in_another_order_are_not_taken_for_the_right_ones(azurite: Azu
 
 def test_a_start_that_fails_says_why_and_leaves_nothing(other_program: int) -> None:
     ports = free_ports()._replace(table=other_program)
-    with pytest.raises(DevhostError, match="did not start on the ports .*EADDRINUSE"):
+    with pytest.raises(DevhostError, match=r"did not start on the ports .*EADDRINUSE"):
         Azurite.start(ports=ports, in_memory=True)
     assert not any(map(answers, ports[:2]))
 

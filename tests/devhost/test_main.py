@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import signal
@@ -10,10 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import Request, urlopen
 
 import pytest
@@ -27,37 +31,45 @@ ROOT = Path(__file__).parents[2]
 
 
 class HostProcess:
-    """`python -m devhost` on a free port."""
+    """`python -m devhost` for the app in a folder, on a free port. Leaving it kills what still runs."""
 
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
-        self.log = folder / "log.txt"
-        with self.log.open("w") as log:
+    def __init__(self, app: Path, *arguments: str, **environment: str) -> None:
+        self._log = app / "log.txt"
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("Azure", "DEVHOST"))}
+        with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "devhost", "--port", "0", "--app-dir", str(folder), *arguments],
+                [sys.executable, "-m", "devhost", "--port", "0", "--app-dir", str(app), *arguments],
                 cwd=ROOT,
-                env={**BARE_ENVIRONMENT, **environment},
+                env={**inherited, **environment},
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+
     @property
     def output(self) -> str:
-        return self.log.read_text()
-
-    @property
-    def url(self) -> str:
-        match = re.search(r"answers at (http://[^/]+)/api;", self.output)
-        assert match is not None
-        return match[1]
+        return self._log.read_text()
 
     def ready(self) -> Self:
+        """Wait until it has started."""
         eventually_sync(lambda: "answers at" in self.output or self.process.poll() is not None)
         assert self.process.poll() is None, self.output
         return self
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """The status and the text of an answer."""
+        started = re.search(r"answers at (http://[^/]+)/api;", self.output)
+        assert started is not None
         try:
-            with urlopen(Request(self.url + path, headers=headers)) as answer:
+            with urlopen(Request(started[1] + path, headers=headers)) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             with error:
@@ -68,25 +80,150 @@ class HostProcess:
         self.process.send_signal(number)
         return self.process.wait(60)
 
-
-BARE_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    def failure(self) -> str:
+        """Its output, when it has ended because it could not start."""
+        assert self.process.wait(60) == 1, self.output
+        return self.output
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    """A copy of the sample app, in a folder for the host's data too."""
+    """A copy of the sample app; the host's data are to lie in it too."""
     return Path(shutil.copytree(SAMPLE, tmp_path / "app"))
-
-
-@pytest.fixture
-def hosts() -> Iterator[list[HostProcess]]:
-    """Hosts that are killed at the end of a test, if they have not ended."""
-    hosts: list[HostProcess] = []
-    yield hosts
-    for host in hosts:
-        host.process.kill()
-        host.process.wait()
 
 
 def listed(ports: Ports) -> str:
     return ",".join(map(str, ports))
+
+
+@pytest.fixture
+def with_azurite(azurite: Azurite) -> list[str]:
+    """Arguments to use the session's Azurite."""
+    return ["--azurite-ports", listed(azurite.ports)]
+
+
+def test_it_starts_azurite_serves_and_leaves_nothing_behind(app: Path) -> None:
+    ports = free_ports()
+    with HostProcess(app, "--azurite-ports", listed(ports)) as host:
+        host.ready()
+        assert all(map(answers, ports))
+        assert "local.settings.sample.json" in host.output
+        assert host.get("/api/greeting") == (200, "from the sample")
+        assert host.get("/api/secret") == (200, "for those who have the key")
+        assert host.get("/echo?status=202")[0] == 202
+        assert "GET /echo?status=202" in host.output
+        for expected in ('{"id": "hello", "trigger": ', "/echo", "/api/jobs/hello/runs"):
+            assert expected in host.output
+        assert "Executing" not in host.output
+        assert host.end(signal.SIGTERM) == 0
+    assert not any(map(answers, ports))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Azurite stays, and the next start uses it")
+def test_a_killed_host_loses_nothing_and_starts_again(app: Path) -> None:
+    ports = free_ports()
+    arguments = ["--azurite-ports", listed(ports), "--verbose"]
+    with HostProcess(app, *arguments) as host, Azurite(ports, None) as storage:
+        host.ready()
+        with QueueClient.from_connection_string(storage.connection_string, "kept") as queue:
+            queue.create_queue()
+            queue.send_message("hello")
+        host.end(signal.SIGKILL)
+        with HostProcess(app, *arguments) as again:
+            again.ready()
+            with QueueClient.from_connection_string(storage.connection_string, "kept") as queue:
+                assert [message.content for message in queue.peek_messages()] == ["hello"]
+            assert again.end(signal.SIGINT) == 0
+    assert not any(map(answers, ports))
+
+
+def test_a_second_host_uses_the_azurite_that_runs(app: Path, with_azurite: list[str], azurite: Azurite) -> None:
+    with HostProcess(app, *with_azurite) as host:
+        host.ready()
+        assert "Azurite found running" in host.output
+        assert host.end(signal.SIGINT) == 0
+    assert all(map(answers, azurite.ports))
+
+
+def test_ctrl_c_lets_invocations_finish(app: Path, azurite: Azurite, queue_name: str) -> None:
+    storage = {"AzureWebJobsStorage": azurite.connection_string, "SAMPLE_QUEUE": queue_name}
+    by_http, by_queue = app / "by http", app / "by_queue"
+    by_http.mkdir()
+    by_queue.mkdir()
+    with HostProcess(app, "--no-azurite", **storage) as host, ThreadPoolExecutor() as pool:
+        host.ready()
+        with QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue:
+            eventually_sync(lambda: f"Queue {queue_name} created" in host.output)
+            queue.send_message(base64.b64encode(str(by_queue).encode()).decode())
+            answer = pool.submit(host.get, f"/api/slow?folder={quote(str(by_http))}")
+            for folder in (by_http, by_queue):
+                eventually_sync((folder / "started").exists)
+            host.process.send_signal(signal.SIGINT)
+            eventually_sync(lambda: "Stopping" in host.output)
+            assert host.get("/api/greeting")[0] == 503
+            for folder in (by_http, by_queue):
+                (folder / "release").touch()
+            assert answer.result() == (200, "finished")
+            assert host.process.wait(60) == 0
+            assert queue.get_queue_properties().approximate_message_count == 0
+
+
+def get_no_answer(host: HostProcess, path: str) -> None:
+    with pytest.raises(OSError, match=""):
+        host.get(path)
+
+
+@pytest.mark.parametrize(("route", "again"), [("slow", False), ("stuck", False), ("slow", True)])
+def test_what_does_not_finish_in_time_is_given_up(
+    app: Path, with_azurite: list[str], route: str, again: bool
+) -> None:
+    grace = "60" if again else "0.1"
+    with HostProcess(app, *with_azurite, "--grace", grace, SAMPLE_QUEUE=f"q{uuid.uuid4().hex}") as host:
+        host.ready()
+        address = f"/api/{route}?folder={quote(str(app))}"
+        asking = threading.Thread(target=get_no_answer, args=(host, address))
+        asking.start()
+        eventually_sync((app / "started").exists)
+        host.process.send_signal(signal.SIGINT)
+        if again:
+            eventually_sync(lambda: "Stopping" in host.output)
+            host.process.send_signal(signal.SIGINT)
+        assert host.process.wait(30) == 0
+        asking.join()
+        assert ("Not all invocations ended" in host.output) is not again
+
+
+def test_keys_are_demanded_if_one_is_set(app: Path, with_azurite: list[str]) -> None:
+    with HostProcess(app, *with_azurite, DEVHOST_KEY="s3cret") as host:
+        host.ready()
+        assert host.get("/api/secret")[0] == 401
+        assert host.get("/api/secret", **{"x-functions-key": "s3cret"})[0] == 200
+        assert host.get("/api/greeting")[0] == 200
+        assert "curl -H 'x-functions-key: s3cret'" in host.output
+
+
+def test_ports_that_are_taken_are_named_in_one_line(app: Path, azurite: Azurite) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with HostProcess(app, "--port", str(port)) as host:
+            assert re.fullmatch(f"devhost: port {port} is taken by another program: .*\n", host.failure())
+        with HostProcess(app, "--azurite-ports", listed(free_ports()._replace(blob=port))) as host:
+            assert re.fullmatch(f"devhost: port {port}, wanted for Azurite, is taken .*\n", host.failure())
+    with HostProcess(app, "--azurite-ports", listed(azurite.ports._replace(blob=port))) as host:
+        assert re.fullmatch(f"devhost: of the ports .* not on {port}: .*\n", host.failure())
+
+
+def test_a_missing_setting_is_named_in_one_line(app: Path) -> None:
+    (app / "local.settings.sample.json").write_text("{}")
+    with HostProcess(app) as host:
+        expected = "devhost: setting SAMPLE_QUEUE, named by queueName of function take, is missing: .*\n"
+        assert re.fullmatch(expected, host.failure())
+
+
+def test_an_app_that_cannot_be_loaded_is_shown_with_its_error(app: Path) -> None:
+    (app / "function_app.py").write_text("import no_such_module\n")
+    with HostProcess(app) as host:
+        assert 'function_app.py", line 1' in host.failure()
+        assert host.output.endswith(
+            "devhost: function_app.py cannot be loaded: No module named 'no_such_module'\n"
+        )

@@ -100,8 +100,14 @@ class Oracle:
 
     def _whole_windows(self, first: datetime, last: datetime) -> list[datetime]:
         assert self.end is not None
-        bounds = self._bounds(first, min(last + timedelta(days=1500), self.end))
+        bounds = self._bounds(first, min(last + self.longest_step(), self.end))
         return [point for point in bounds[:-1] if point <= last]
+
+    def longest_step(self) -> timedelta:
+        """No two neighbouring points without a schedule are further apart."""
+        if self.frequency in STEP:
+            return self.interval * STEP[self.frequency]
+        return self.interval * {"Day": 1, "Week": 7, "Month": 31}[self.frequency] * ONE_DAY + MARGIN
 
     def _points(self, first: datetime, last: datetime) -> Iterator[datetime]:
         if last < first:

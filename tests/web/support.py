@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from shared.storage.table import Verb, Write
 from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from tests.harness import Bench
@@ -111,9 +112,13 @@ def fields(response: Response) -> list[str]:
     return [error["field"] for error in response.body.get("errors", [])]
 
 
-async def rows_left(at: Bench) -> list[str]:
-    """The keys of all rows of the table but the ledger's."""
-    found: list[str] = []
+async def swept(at: Bench) -> list[str]:
+    """The keys of all rows of the table but the ledger's; they are deleted, so that no later test meets them."""
+    left = []
     for partition in [*at.partitions, "app"]:
-        found += [row["RowKey"] for row in await at.app.store.table.scan(partition, " ", "\x7f")]
-    return [key for key in found if key not in OWN_ROWS]
+        rows = await at.app.store.table.scan(partition, " ", "\x7f")
+        keys = [row["RowKey"] for row in rows if row["RowKey"] not in OWN_ROWS]
+        if keys:
+            await at.app.store.table.commit(partition, [Write(Verb.DELETE, {"RowKey": key}) for key in keys])
+        left += keys
+    return left

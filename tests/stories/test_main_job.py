@@ -1,0 +1,89 @@
+"""The main job, end to end, in real time: from CreateTimerJob to calls of a real endpoint."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.harness import Receiver, http_job, until
+from tests.stories.host import HostProcess
+
+
+@pytest.fixture
+async def host(storage: str) -> AsyncIterator[HostProcess]:
+    process = HostProcess(storage)
+    await process.start()
+    yield process
+    await process.kill()
+
+
+async def test_a_job_each_second_two_jobs_of_one_second_and_one_whose_first_run_is_now(
+    host: HostProcess, target: Receiver
+) -> None:
+    each_second = http_job(target.url + "/second", every=1, id="second")
+    each_second["trigger"]["recurrence"]["count"] = 30
+    together = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=8)
+    asked_at = datetime.now(UTC)
+    for body in (
+        each_second,
+        once("twin-1", target.url, together),
+        once("twin-2", target.url, together),
+        once("now", target.url, None),
+    ):
+        status, job = await host.call("POST", "/jobs", body)
+        assert status == 201, job
+
+    await until(lambda: len([hit for hit in target.hits if hit.job == "second"]) >= 30, 60)
+    await until(lambda: {"twin-1", "twin-2", "now"} <= {hit.job for hit in target.hits})
+    await asyncio.sleep(2)  # for what should not come
+
+    assert all(hit.at >= hit.scheduled for hit in target.hits)
+    assert len({hit.key for hit in target.hits}) == len(target.hits) == 33
+    seconds = [hit.scheduled for hit in target.hits if hit.job == "second"]
+    first = min(seconds)
+    assert sorted(seconds) == [first + timedelta(seconds=n) for n in range(30)]
+    assert first >= asked_at.replace(microsecond=0)
+    assert [hit.scheduled for hit in target.hits if hit.job.startswith("twin")] == [together, together]
+    for name in ("second", "twin-1", "twin-2", "now"):
+        _, job = await host.call("GET", f"/jobs/{name}")
+        assert job["state"] == "Completed"
+        _, runs = await host.call("GET", f"/jobs/{name}/runs")
+        assert {run["status"] for run in runs["value"]} == {"Succeeded"}
+    assert await host.stop() == 0
+
+
+def once(job_id: str, uri: str, at: datetime | None) -> dict[str, Any]:
+    trigger = {"type": "Once"} | ({"runAt": at.strftime("%Y-%m-%dT%H:%M:%SZ")} if at else {})
+    return http_job(uri, id=job_id) | {"trigger": trigger}
+
+
+async def test_a_job_goes_on_after_a_restart(host: HostProcess, target: Receiver) -> None:
+    await host.call("PUT", "/jobs/a", http_job(target.url, every=1))
+    await until(lambda: len(target.hits) >= 2)
+    assert await host.stop() == 0
+    before = len(target.hits)
+    await host.start()
+    await until(lambda: len(target.hits) >= before + 2)
+    assert len({hit.key for hit in target.hits}) == len(target.hits)
+    status, _ = await host.call("DELETE", "/jobs/a")
+    assert status == 204
+
+
+async def test_ctrl_c_lets_a_running_action_finish(host: HostProcess, target: Receiver) -> None:
+    import aiohttp.web
+
+    async def slowly(hit: Any) -> aiohttp.web.Response:
+        await asyncio.sleep(2)
+        return aiohttp.web.Response()
+
+    target.answer = slowly
+    await host.call("PUT", "/jobs/a", http_job(target.url, id="a") | {"trigger": {"type": "Once"}})
+    await until(lambda: target.hits)
+    assert await host.stop() == 0
+    assert not [line for line in host.log if "Unclosed" in line or "Traceback" in line]
+    await host.start()
+    _, runs = await host.call("GET", "/jobs/a/runs")
+    assert [run["status"] for run in runs["value"]] == ["Succeeded"]
+    assert len(target.hits) == 1
