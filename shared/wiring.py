@@ -95,35 +95,38 @@ async def build(
     Raises Misconfigured where the settings are wrong or do not fit the table, StoreFailed where storage
     does not answer.
     """
-    closing = AsyncExitStack()
     try:
         table_client, queue_client = _clients(settings, transport)
     except ValueError as error:  # its text may hold a key
         raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
-    await closing.enter_async_context(table_client)
-    await closing.enter_async_context(queue_client)
-    session = await closing.enter_async_context(
-        aiohttp.ClientSession(
-            headers={"User-Agent": "timerjobs"},
-            auto_decompress=False,
-            connector=aiohttp.TCPConnector(limit=settings.max_executing),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
+    async with AsyncExitStack() as opened:
+        await opened.enter_async_context(table_client)
+        await opened.enter_async_context(queue_client)
+        session = await opened.enter_async_context(_http_session(settings))
+        for create in (table_client.create_table, queue_client.create_queue):
+            with service_errors(), suppress(ResourceExistsError):
+                await create()
+        table = Table(table_client)
+        store = Store(
+            table=table,
+            jobs=Jobs(table, settings.partitions),
+            timers=Timers(table),
+            runs=Runs(table, settings.partitions),
+            ledger=Ledger(table),
+            tickets=Tickets(queue_client, clock),
         )
+        await store.ledger.agree_on_partitions(settings.partitions)
+        return _assemble(settings, store, session, clock, opened.pop_all())
+
+
+def _http_session(settings: Settings) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        headers={"User-Agent": "timerjobs"},
+        auto_decompress=False,
+        connector=aiohttp.TCPConnector(limit=settings.max_executing),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
     )
-    for create in (table_client.create_table, queue_client.create_queue):
-        await _made(create)
-    table = Table(table_client)
-    store = Store(
-        table=table,
-        jobs=Jobs(table, settings.partitions),
-        timers=Timers(table),
-        runs=Runs(table, settings.partitions),
-        ledger=Ledger(table),
-        tickets=Tickets(queue_client, clock),
-    )
-    await store.ledger.agree_on_partitions(settings.partitions)
-    return _assemble(settings, store, session, clock, closing)
 
 
 def _clients(settings: Settings, transport: Callable[[], Transport]) -> tuple[TableClient, QueueClient]:
@@ -198,11 +201,6 @@ def _assemble(
         ),
         closing=closing,
     )
-
-
-async def _made(create: Callable[[], Any]) -> None:
-    with service_errors(), suppress(ResourceExistsError):
-        await create()
 
 
 def _owner() -> str:

@@ -38,7 +38,7 @@ def read_ticket(text: str) -> Ticket:
         partition = body["partition"]
         int(partition, 16)
         return Ticket(partition, None if body.get("runs") else from_key_text(body["due"]))
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a ticket: {text[:200]!r}") from error
 
 

@@ -323,3 +323,19 @@ async def test_a_round_may_be_given_any_now(at: Bench, target: Receiver) -> None
     async with Crew(partition, at.app.workshop) as crew:
         assert not await at.app.dispatcher.round(partition, NOON + timedelta(days=9), crew)
     assert key_text(target.hits[0].scheduled) == "20260917T120000Z"
+
+
+async def test_a_lone_occurrence_costs_four_requests_beside_receiving_and_deleting_its_ticket(
+    at: Bench, target: Receiver
+) -> None:
+    await at.create(id="a", **http_job(target.url, every=60))
+    for _ in range(3):
+        at.requests.clear()
+        await at.app.dispatcher.carry_out(Ticket(at.app.store.jobs.partition("a"), at.clock()))
+        read, fire, ticket, complete = at.requests
+        assert "RowKey ge 'timer:'" in read
+        assert "$batch" in fire
+        assert "/messages" in ticket
+        assert "$batch" in complete
+        at.clock.advance(seconds=60)
+    assert len(target.hits) == 3

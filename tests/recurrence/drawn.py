@@ -32,7 +32,7 @@ zones = st.sampled_from(AWKWARD) | st.sampled_from(distinct_zone_names())
 def moments(first: int = 1975, last: int = 2060) -> st.SearchStrategy[datetime]:
     """Wall readings without zone."""
     seconds = st.integers(0, (last - first) * 31_556_952)
-    return seconds.map(lambda since: datetime.min.replace(year=first) + timedelta(seconds=since))
+    return seconds.map(lambda since: datetime(first, 1, 1) + timedelta(seconds=since))  # noqa: DTZ001
 
 
 @st.composite

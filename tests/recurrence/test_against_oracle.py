@@ -183,14 +183,12 @@ def test_without_changes_of_offset_a_rule_means_what_rrule_means(data: st.DataOb
         recurrence.get("schedule", {})
     )
     recurrence["startTime"] = (start.replace(day=min(start.day, 28)) if clamps else start).isoformat() + "Z"
+    created = start.replace(tzinfo=UTC) - timedelta(days=40)
     try:
-        schedule = compile_trigger(
-            {"type": "Recurrence", "recurrence": recurrence}, start.replace(tzinfo=UTC) - timedelta(days=40)
-        )
-    except InvalidInput as never:
-        assert [fault.field for fault in never.faults] == ["recurrence.schedule"]
-        assert recurrence["interval"] == 12
-        return
+        schedule = compile_trigger({"type": "Recurrence", "recurrence": recurrence}, created)
+    except InvalidInput:
+        assume(recurrence["interval"] != 12)  # days that never come: tested elsewhere
+        raise
     limit = start.replace(tzinfo=UTC) + timedelta(days=3000)
     expected = list(zip(range(12), takewhile(lambda point: point <= limit, as_rrule(recurrence)), strict=False))
     found = list(zip(range(12), takewhile(lambda point: point <= limit, occurrences(schedule)), strict=False))

@@ -10,6 +10,8 @@ from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from tests.harness import Bench
 
+NOON_TEXT = "2026-09-08T12:00:00Z"
+FACTS = ("createdAt", "nextOccurrence", "fired", "missed", "skipped", "lastRun")
 OWN_ROWS = {"partitions", "reach"}
 
 
@@ -56,6 +58,12 @@ def valid(**more: Any) -> dict[str, Any]:
 def daily(**recurrence: Any) -> dict[str, Any]:
     """A valid job with a recurrence of Day 1, changed as the arguments say."""
     return valid(trigger={"type": "Recurrence", "recurrence": {"frequency": "Day", "interval": 1} | recurrence})
+
+
+def hourly(**more: Any) -> dict[str, Any]:
+    """A job that runs at once and then every hour."""
+    recurrence = {"frequency": "Hour", "interval": 1}
+    return {"trigger": {"type": "Recurrence", "recurrence": recurrence}, "action": valid()["action"]} | more
 
 
 def put_in(path: str, value: Any) -> dict[str, Any]:
@@ -122,3 +130,26 @@ async def swept(at: Bench) -> list[str]:
             await at.app.store.table.commit(partition, [Write(Verb.DELETE, {"RowKey": key}) for key in keys])
         left += keys
     return left
+
+
+async def put(at: Bench, job: str, body: Any, **headers: str) -> Response:
+    """What PUT answers; headers as `If_Match`."""
+    return await ask(at, "put", body, job=job, headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+
+async def got(at: Bench, job: str) -> Any:
+    """The job as GET answers it, which it must."""
+    response = await ask(at, "get", job=job)
+    assert response.status == 200, response.body
+    return response.body
+
+
+async def every_row(at: Bench) -> list[Any]:
+    """All rows of jobs, with their versions."""
+    return [row for kind in ("job", "timer", "run", "past") for row in await at.rows(kind)]
+
+
+def tag_of(response: Response) -> str:
+    """The entity tag of an answer."""
+    tag: str = response.headers["ETag"]
+    return tag
