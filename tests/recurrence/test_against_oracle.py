@@ -168,8 +168,12 @@ def as_rrule(recurrence: dict[str, Any]) -> rrule.rrule:
     if "monthDays" in schedule:
         options["bymonthday"] = as_list(schedule["monthDays"])
     if "monthlyOccurrences" in schedule:
-        pairs = [(item["day"], item.get("occurrence")) for item in schedule["monthlyOccurrences"]]
-        options["byweekday"] = [rrule.weekday(WEEKDAYS.index(day), nth) for day, nth in pairs]
+        # rrule wants both of "MO" and "+1MO" to hold, so every Monday is said as the five there may be.
+        options["byweekday"] = [
+            rrule.weekday(WEEKDAYS.index(item["day"]), nth)
+            for item in schedule["monthlyOccurrences"]
+            for nth in as_list(item.get("occurrence", [1, 2, 3, 4, 5]))
+        ]
     start = datetime.fromisoformat(recurrence["startTime"])
     return rrule.rrule(frequencies[recurrence["frequency"]], dtstart=start, **options)
 

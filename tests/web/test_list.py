@@ -1,14 +1,19 @@
 """Jobs are listed in pages, with filters."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+import pytest_asyncio
 
+from devhost.azurite import Azurite
 from tests.audit import audit
 from tests.harness import Bench, bench
 from tests.web.support import ask, daily, got, valid
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EVERY_ID = [f"{'odd' if n % 2 else 'even'}-{n:02}" for n in range(40)]
 
 
 async def pages(at: Bench, **query: str) -> list[list[str]]:
@@ -25,37 +30,38 @@ async def pages(at: Bench, **query: str) -> list[list[str]]:
 
 
 async def listed(at: Bench, **query: str) -> list[str]:
-    return [job for page in await pages(at, **query) for job in page]
+    return [name for page in await pages(at, **query) for name in page]
 
 
-@pytest.fixture
-async def many(storage: str) -> AsyncIterator[Bench]:
+def job(n: int, name: str) -> dict[str, Any]:
+    body = valid(id=name, tags={"third": str(n % 3), "a:b": "c:d"})
+    if n % 10 == 0:
+        body["trigger"] = daily(endTime="2026-09-08T13:00:00Z")["trigger"] | {"skipInitialRun": True}
+    return body
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def many(azurite: Azurite) -> AsyncIterator[Bench]:
     """Forty jobs in four partitions: ids from `even-00` and `odd-01` on, every tenth one Completed."""
-    async with bench(storage, PARTITIONS="4") as at:
-        for n in range(40):
-            body = valid(id=f"{'odd' if n % 2 else 'even'}-{n:02}", tags={"third": str(n % 3), "a:b": "c:d"})
-            if n % 10 == 0:
-                body["trigger"] = daily(endTime="2026-09-08T13:00:00Z")["trigger"] | {"skipInitialRun": True}
-            await at.create(**body)
+    async with bench(azurite.connection_string, PARTITIONS="4") as at:
+        for n, name in enumerate(EVERY_ID):
+            await at.create(**job(n, name))
         assert {len(await at.app.store.table.scan(p, "job:", "job;")) > 2 for p in at.partitions} == {True}
         yield at
         assert await audit(at.app.store) == []
-
-
-EVERY_ID = [f"{'odd' if n % 2 else 'even'}-{n:02}" for n in range(40)]
 
 
 @pytest.mark.parametrize("size", ["1", "3", "39", "40", "1000"])
 async def test_pages_hold_every_job_exactly_once_in_an_order_that_stays(many: Bench, size: str) -> None:
     found = await pages(many, pageSize=size)
     assert max(map(len, found)) <= int(size)
-    assert sorted(job for page in found for job in page) == sorted(EVERY_ID)
-    assert [job for page in found for job in page] == await listed(many)
+    assert sorted(name for page in found for name in page) == sorted(EVERY_ID)
+    assert [name for page in found for name in page] == await listed(many)
 
 
 async def test_a_listed_job_is_as_get_answers_it(many: Bench) -> None:
-    for job in (await ask(many, "list", query={"pageSize": "5"})).body["value"]:
-        assert job == await got(many, job["id"])
+    for one in (await ask(many, "list", query={"pageSize": "5"})).body["value"]:
+        assert one == await got(many, one["id"])
 
 
 @pytest.mark.parametrize("size", ["1", "4", "100"])
@@ -82,7 +88,7 @@ async def test_filters_find_what_they_name_on_pages_of_any_size(
     many: Bench, query: dict[str, str], wanted: list[str], size: str
 ) -> None:
     found = await pages(many, pageSize=size, **query)
-    assert sorted(job for page in found for job in page) == wanted
+    assert sorted(name for page in found for name in page) == sorted(wanted)
     assert max(map(len, found)) <= int(size)
 
 
@@ -103,12 +109,7 @@ async def test_a_job_deleted_between_two_pages_ends_no_listing(many: Bench) -> N
     first = await ask(many, "list", query={"pageSize": "1"})
     rest = await listed(many, pageSize="1", continuation=first.body["continuation"])
     await ask(many, "delete", job=rest[0])
-    assert await listed(many, continuation=first.body["continuation"]) == rest[1:]
-
-
-async def test_no_jobs_are_an_empty_page(at: Bench) -> None:
-    assert (await ask(at, "list")).body == {"value": [], "continuation": None}
-
-
-async def test_the_key_may_stand_in_the_query(at: Bench) -> None:
-    assert (await ask(at, "list", query={"code": "key"})).status == 200
+    try:
+        assert await listed(many, continuation=first.body["continuation"]) == rest[1:]
+    finally:
+        await many.create(**job(EVERY_ID.index(rest[0]), rest[0]))
