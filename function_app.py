@@ -2,7 +2,7 @@
 
 import azure.functions as func
 
-from shared import wiring
+from shared import entry
 
 CONNECTION = "AzureWebJobsStorage"
 
@@ -13,67 +13,109 @@ engine = func.Blueprint()  # type: ignore[no-untyped-call]
 @api.route("jobs", methods=["POST"])
 async def create_job(req: func.HttpRequest) -> func.HttpResponse:
     """CreateTimerJob."""
-    return await wiring.answer(req, lambda to: to.jobs.create)
+    return await entry.answer(req, lambda to: to.jobs.create)
 
 
 @api.route("jobs", methods=["GET"])
 async def list_jobs(req: func.HttpRequest) -> func.HttpResponse:
     """A page of jobs."""
-    return await wiring.answer(req, lambda to: to.jobs.list)
+    return await entry.answer(req, lambda to: to.jobs.list)
 
 
 @api.route("jobs/{id}", methods=["PUT"])
 async def put_job(req: func.HttpRequest) -> func.HttpResponse:
     """Create or replace a job."""
-    return await wiring.answer(req, lambda to: to.jobs.put)
+    return await entry.answer(req, lambda to: to.jobs.put)
 
 
 @api.route("jobs/{id}", methods=["GET"])
 async def get_job(req: func.HttpRequest) -> func.HttpResponse:
     """A job."""
-    return await wiring.answer(req, lambda to: to.jobs.get)
+    return await entry.answer(req, lambda to: to.jobs.get)
 
 
 @api.route("jobs/{id}", methods=["DELETE"])
 async def delete_job(req: func.HttpRequest) -> func.HttpResponse:
     """Delete a job."""
-    return await wiring.answer(req, lambda to: to.jobs.delete)
+    return await entry.answer(req, lambda to: to.jobs.delete)
+
+
+@api.route("jobs/{id}/suspend", methods=["POST"])
+async def suspend_job(req: func.HttpRequest) -> func.HttpResponse:
+    """Stop dispatching a job."""
+    return await entry.answer(req, lambda to: to.jobs.suspend)
+
+
+@api.route("jobs/{id}/resume", methods=["POST"])
+async def resume_job(req: func.HttpRequest) -> func.HttpResponse:
+    """Dispatch a job again."""
+    return await entry.answer(req, lambda to: to.jobs.resume)
+
+
+@api.route("jobs/{id}/occurrences", methods=["GET"])
+async def list_occurrences(req: func.HttpRequest) -> func.HttpResponse:
+    """A job's next occurrences."""
+    return await entry.answer(req, lambda to: to.jobs.occurrences)
+
+
+@api.route("jobs/{id}/run", methods=["POST"])
+async def run_job(req: func.HttpRequest) -> func.HttpResponse:
+    """A run beside the schedule."""
+    return await entry.answer(req, lambda to: to.runs.run_now)
 
 
 @api.route("jobs/{id}/runs", methods=["GET"])
 async def list_runs(req: func.HttpRequest) -> func.HttpResponse:
     """A job's runs, newest first."""
-    return await wiring.answer(req, lambda to: to.jobs.runs)
+    return await entry.answer(req, lambda to: to.runs.list)
+
+
+@api.route("jobs/{id}/runs/{seq}", methods=["GET"])
+async def get_run(req: func.HttpRequest) -> func.HttpResponse:
+    """A run."""
+    return await entry.answer(req, lambda to: to.runs.get)
+
+
+@api.route("jobs/{id}/runs/{seq}/cancel", methods=["POST"])
+async def cancel_run(req: func.HttpRequest) -> func.HttpResponse:
+    """End a run."""
+    return await entry.answer(req, lambda to: to.runs.cancel)
+
+
+@api.route("jobs/{id}/runs/{seq}/resubmit", methods=["POST"])
+async def resubmit_run(req: func.HttpRequest) -> func.HttpResponse:
+    """Repeat a run that has ended."""
+    return await entry.answer(req, lambda to: to.runs.resubmit)
 
 
 @api.route("preview", methods=["POST"])
 async def preview(req: func.HttpRequest) -> func.HttpResponse:
     """What a trigger would do."""
-    return await wiring.answer(req, lambda to: to.preview.preview)
+    return await entry.answer(req, lambda to: to.preview.preview)
 
 
 @api.route("health", methods=["GET"], auth_level=func.AuthLevel.ANONYMOUS)
 async def health(req: func.HttpRequest) -> func.HttpResponse:
     """Whether the scheduler does its work."""
-    return await wiring.answer(req, lambda to: to.health.health, without_app=wiring.UNHEALTHY)
+    return await entry.answer(req, lambda to: to.health.health, without_app=entry.UNHEALTHY)
 
 
 @engine.queue_trigger("msg", queue_name="%QUEUE_NAME%", connection=CONNECTION)
 async def dispatch(msg: func.QueueMessage) -> None:
     """Carries out a ticket."""
-    await wiring.carry_out(msg)
+    await entry.carry_out(msg)
 
 
 @engine.queue_trigger("msg", queue_name="%QUEUE_NAME%-poison", connection=CONNECTION)
 async def poison(msg: func.QueueMessage) -> None:
     """Drops a ticket that failed again and again."""
-    await wiring.drop_poison(msg)
+    await entry.drop_poison(msg)
 
 
 @engine.timer_trigger("timer", schedule="%DETECTION_SCHEDULE%", use_monitor=False)
 async def detect(timer: func.TimerRequest) -> None:
     """The detection period."""
-    await wiring.detect()
+    await entry.detect()
 
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)

@@ -28,6 +28,10 @@ class Settings:
     lock_duration: timedelta
     max_executing: int
     default_max_lateness: timedelta
+    events_queue: str
+    queue_targets: str
+    identity_targets: str
+    secret_hosts: str
     health_key: str
     health_max_detection_age: timedelta
     health_max_overdue: timedelta
@@ -60,6 +64,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         lock_duration=read("LOCK_DURATION", "PT1M", _duration(15 * SECOND, timedelta(hours=1))),
         max_executing=read("MAX_EXECUTING", "200", _integer(1, 10_000)),
         default_max_lateness=read("DEFAULT_MAX_LATENESS", "PT1H", _duration(timedelta(0), 366 * DAY)),
+        events_queue=read("EVENTS_QUEUE", "", str),
+        queue_targets=read("QUEUE_TARGETS", "", str),
+        identity_targets=read("IDENTITY_TARGETS", "", str),
+        secret_hosts=read("SECRET_HOSTS", "", str),
         health_key=read("HEALTH_KEY", "", str),
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),

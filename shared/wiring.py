@@ -1,48 +1,55 @@
 """The composition root: the only place that builds clients, and all that works with them."""
 
-import asyncio
-import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import aiohttp
-import azure.functions as func
 from azure.core.exceptions import ResourceExistsError
 from azure.core.pipeline.transport import AioHttpTransport, AsyncHttpTransport
 from azure.data.tables.aio import TableClient
 from azure.storage.queue import TextBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
 
+from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
 from shared.engine.actions.http import HttpAction
+from shared.engine.actions.outcome import Action
+from shared.engine.actions.queue import QueueAction, parse_queue_targets
+from shared.engine.actions.wait import WaitAction
 from shared.engine.admin import Admin
+from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
 from shared.engine.clock import Clock, utc_now
 from shared.engine.crew import Capacity, Workshop
 from shared.engine.detect import Detector
 from shared.engine.dispatch import Dispatcher, Line
+from shared.engine.events import Events
 from shared.engine.fire import Firer
+from shared.engine.handwork import Handwork
+from shared.engine.leave import Leaver
 from shared.engine.perform import Performer
+from shared.engine.policy import Policy
 from shared.engine.removal import Remover
-from shared.errors import Fault, Misconfigured, TimerJobsError
-from shared.settings import STORAGE, Settings, read_settings
+from shared.errors import Fault, Misconfigured
+from shared.settings import STORAGE, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
+from shared.storage.outbox import Outbox
 from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
-from shared.storage.tickets import Tickets, read_ticket
+from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
-from shared.web.api import Api, respond
-from shared.web.exchange import Request, Response
+from shared.web.api import Api
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
+from shared.web.runs import RunRoutes
 
-log = logging.getLogger("timerjobs")
+T = TypeVar("T")
 
 Transport = AsyncHttpTransport[Any, Any]
 
@@ -86,6 +93,46 @@ class App:
         await self.closing.aclose()
 
 
+class _Clients:
+    """Storage clients, opened as they are asked for and closed together."""
+
+    def __init__(self, settings: Settings, transport: Callable[[], Transport], opened: AsyncExitStack) -> None:
+        emulated = settings.storage == "UseDevelopmentStorage=true"
+        self._connection = EMULATOR if emulated else settings.storage
+        self._transport = transport
+        self._opened = opened
+        self._queues: dict[str, QueueClient] = {}
+
+    async def table(self, name: str) -> TableClient:
+        """The client of a table."""
+        with _connection_text():
+            client = TableClient.from_connection_string(
+                self._connection,
+                name,
+                transport=self._transport(),
+                retry_total=4,
+                retry_backoff_factor=0.3,
+                retry_backoff_max=5,
+            )
+        return await self._opened.enter_async_context(client)
+
+    async def queue(self, name: str) -> QueueClient:
+        """The client of a queue, one for each name."""
+        if name not in self._queues:
+            with _connection_text():
+                client = QueueClient.from_connection_string(
+                    self._connection,
+                    name,
+                    message_encode_policy=TextBase64EncodePolicy(),
+                    transport=self._transport(),
+                    retry_total=4,
+                    initial_backoff=1,
+                    increment_base=1,
+                )
+            self._queues[name] = await self._opened.enter_async_context(client)
+        return self._queues[name]
+
+
 async def build(
     settings: Settings, *, clock: Clock = utc_now, transport: Callable[[], Transport] = AioHttpTransport
 ) -> App:
@@ -95,14 +142,13 @@ async def build(
     Raises Misconfigured where the settings are wrong or do not fit the table, StoreFailed where storage
     does not answer.
     """
-    try:
-        table_client, queue_client = _clients(settings, transport)
-    except ValueError as error:  # its text may hold a key
-        raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
     async with AsyncExitStack() as opened:
-        await opened.enter_async_context(table_client)
-        await opened.enter_async_context(queue_client)
+        clients = _Clients(settings, transport, opened)
+        table_client = await clients.table(settings.table_name)
+        queue_client = await clients.queue(settings.queue_name)
         session = await opened.enter_async_context(_http_session(settings))
+        parts = await _parts(settings, clients, session)
+        opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
                 await create()
@@ -116,7 +162,39 @@ async def build(
             tickets=Tickets(queue_client, clock),
         )
         await store.ledger.agree_on_partitions(settings.partitions)
-        return _assemble(settings, store, session, clock, opened.pop_all())
+        return _assemble(settings, store, parts, clock, opened.pop_all())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What the operator's settings make of actions and events."""
+
+    actions: Mapping[str, Action]
+    authorizer: Authorizer
+    queue_targets: Collection[str]
+    outbox: Outbox | None
+
+
+async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession) -> _Parts:
+    own = settings.queue_name
+    targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
+    authorizer = Authorizer(
+        _parsed("IDENTITY_TARGETS", settings.identity_targets, parse_identity_targets),
+        _parsed("SECRET_HOSTS", settings.secret_hosts, parse_secret_hosts),
+        os.environ,
+    )
+    actions: dict[str, Action] = {
+        "Http": HttpAction(session, authorizer),
+        "Queue": QueueAction(clients.queue, targets, own),
+        "Wait": WaitAction(),
+    }
+    outbox = None
+    if settings.events_queue:
+        events = await clients.queue(settings.events_queue)
+        with service_errors(), suppress(ResourceExistsError):
+            await events.create_queue()
+        outbox = Outbox(events)
+    return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
 
 
 def _http_session(settings: Settings) -> aiohttp.ClientSession:
@@ -129,38 +207,37 @@ def _http_session(settings: Settings) -> aiohttp.ClientSession:
     )
 
 
-def _clients(settings: Settings, transport: Callable[[], Transport]) -> tuple[TableClient, QueueClient]:
-    connection = EMULATOR if settings.storage == "UseDevelopmentStorage=true" else settings.storage
-    table = TableClient.from_connection_string(
-        connection,
-        settings.table_name,
-        transport=transport(),
-        retry_total=4,
-        retry_backoff_factor=0.3,
-        retry_backoff_max=5,
-    )
-    queue = QueueClient.from_connection_string(
-        connection,
-        settings.queue_name,
-        message_encode_policy=TextBase64EncodePolicy(),
-        transport=transport(),
-        retry_total=4,
-        initial_backoff=1,
-        increment_base=1,
-    )
-    return table, queue
+@contextmanager
+def _connection_text() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:  # its text may hold a key
+        raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
 
 
-def _assemble(
-    settings: Settings, store: Store, session: aiohttp.ClientSession, clock: Clock, closing: AsyncExitStack
-) -> App:
+def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise Misconfigured([Fault(name, str(error))]) from error
+
+
+def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, closing: AsyncExitStack) -> App:
+    owner = _owner()
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs)
-    admin = Admin(store.jobs, remover, announcer)
+    events = Events(parts.outbox)
+    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
+    admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
+    handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(
         runs=store.runs,
-        performer=Performer({"Http": HttpAction(session)}, clock),
+        performer=Performer(parts.actions, clock),
+        leaver=Leaver(store.jobs, store.runs, owner, settings.lock_duration, clock),
+        announcer=announcer,
+        events=events,
         capacity=Capacity(settings.max_executing),
+        owner=owner,
         lock_duration=settings.lock_duration,
         clock=clock,
     )
@@ -168,7 +245,7 @@ def _assemble(
         timers=store.timers,
         tickets=store.tickets,
         announcer=announcer,
-        firer=Firer(store.timers, store.runs, settings.default_max_lateness),
+        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events),
         remover=remover,
     )
     detector = Detector(
@@ -191,11 +268,12 @@ def _assemble(
         settings=settings,
         store=store,
         admin=admin,
-        dispatcher=Dispatcher(line, workshop, owner=_owner()),
+        dispatcher=Dispatcher(line, workshop, owner),
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, store.runs, clock),
+            jobs=JobRoutes(admin, store.jobs, clock),
+            runs=RunRoutes(admin, handwork, store.runs, clock),
             preview=PreviewRoute(clock),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
         ),
@@ -206,91 +284,3 @@ def _assemble(
 def _owner() -> str:
     """A name that no other start of a process has."""
     return f"{socket.gethostname()[:40]}-{os.getpid()}-{uuid4().hex[:12]}"
-
-
-class _Kept:
-    """The scheduler of an event loop, closed when the loop's tasks are ended."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.ready: asyncio.Future[App] = loop.create_future()
-        self.keeping = loop.create_task(self._keep())
-
-    async def _keep(self) -> None:
-        try:
-            app = await build(read_settings(os.environ))
-        except Exception as error:
-            self.ready.set_exception(error)
-            return
-        self.ready.set_result(app)
-        try:
-            await asyncio.Event().wait()  # until it is cancelled
-        finally:
-            await app.close()
-
-    @property
-    def failed(self) -> bool:
-        return self.keeping.done()
-
-
-UNHEALTHY = Response(status=503, body={"status": "Unhealthy"})
-
-_kept: dict[asyncio.AbstractEventLoop, _Kept] = {}
-
-
-async def the_app() -> App:
-    """This process's scheduler, built at first use; a failed build is tried again by the next call."""
-    loop = asyncio.get_running_loop()
-    if loop not in _kept or _kept[loop].failed:
-        _kept[loop] = _Kept()
-    return await asyncio.shield(_kept[loop].ready)
-
-
-async def answer(
-    request: func.HttpRequest,
-    route: Callable[[Api], Callable[[Request], Awaitable[Response]]],
-    without_app: Response | None = None,
-) -> func.HttpResponse:
-    """What the API's `route` answers to an HTTP trigger's request.
-
-    `without_app` is the answer where the app cannot be built; a problem, unless given.
-    """
-
-    async def operation(asked: Request) -> Response:
-        try:
-            app = await the_app()
-        except TimerJobsError as error:
-            if without_app is None:
-                raise
-            log.error("%s", error, extra={"action": "start"})
-            return without_app
-        return await route(app.api)(asked)
-
-    asked = Request(
-        url=request.url,
-        headers={name.lower(): value for name, value in request.headers.items()},
-        route=dict(request.route_params),
-        query=dict(request.params),
-        body=request.get_body(),
-    )
-    given = await respond(operation, asked)
-    headers = {"Content-Type": "application/json"} | dict(given.headers)
-    return func.HttpResponse(
-        given.content(), status_code=given.status, headers=headers, mimetype=headers["Content-Type"]
-    )
-
-
-async def carry_out(message: func.QueueMessage) -> None:
-    """What a queue trigger's ticket says."""
-    ticket = read_ticket(message.get_body().decode())
-    await (await the_app()).dispatcher.carry_out(ticket)
-
-
-async def detect() -> None:
-    """One tick of the timer trigger."""
-    await (await the_app()).detector.tick()
-
-
-async def drop_poison(message: func.QueueMessage) -> None:
-    """Logs a ticket that failed again and again. Detection looks at every partition anyway."""
-    log.error("a poison ticket is dropped: %r", message.get_body()[:500], extra={"action": "poison", "count": 1})

@@ -4,19 +4,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from shared.jobs.definition import load_definition
 from shared.jobs.identity import partition_of
-from shared.jobs.model import BadTimer, Baton, Job, Removal, State
-from shared.storage.rows import read_job, read_timer
+from shared.jobs.model import BadTimer, Baton, Idle, Job, Removal, Run, State
+from shared.storage.jobs import timer_row
+from shared.storage.records import read_job, read_run, read_timer
 from shared.wiring import Store
 
-Timer = Baton | Removal | BadTimer
+Timer = Baton | Removal | Idle | BadTimer
 
 
 async def audit(store: Store) -> list[str]:
     """What is wrong with the rows of a store; nothing, if all is well.
 
-    One timer for each job that is Enabled (its baton, which says what the job's row says) or Deleting, none
-    for others; every run and history row with its job; every job in the partition its id belongs to.
+    - One timer for each job that is Enabled (its baton, which says what the job's row says), is Deleting or is
+      to be removed; none for those suspended, parked or completed.
+    - Every run, idle run, its pointer, and history row with its job; every job in the partition of its id.
+    - A gate counts just the runs that are under way; nothing waits or is parked where there is room.
     """
     faults: list[str] = []
     for partition in store.jobs.partitions:
@@ -26,37 +30,61 @@ async def audit(store: Store) -> list[str]:
 
 
 def _faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
-    kinds = {row["RowKey"]: row["RowKey"].split(":")[0] for row in rows}
-    for key, kind in kinds.items():
-        if kind not in ("job", "timer", "run", "past"):
-            yield f"row of an unknown kind: {key}"
-    jobs = {job.id: job for job in (read_job(row) for row in rows if kinds[row["RowKey"]] == "job")}
-    timers = [read_timer(row) for row in rows if kinds[row["RowKey"]] == "timer"]
-    count = Counter(timer.job_id for timer in timers)
+    by_kind: dict[str, list[Any]] = {kind: [] for kind in ("job", "timer", "run", "idle", "past")}
+    for row in rows:
+        kind = row["RowKey"].split(":")[0]
+        if kind in by_kind:
+            by_kind[kind].append(row)
+        else:
+            yield f"row of an unknown kind: {row['RowKey']}"
+    jobs = {job.id: job for job in map(read_job, by_kind["job"])}
+    timers = [read_timer(row) for row in by_kind["timer"]]
+    idle = [timer for timer in timers if isinstance(timer, Idle)]
+    yield from _idle_faults(idle, by_kind["timer"], by_kind["idle"])
+    batons = Counter(timer.job_id for timer in timers if not isinstance(timer, Idle))
+    runs = [read_run(row) for row in by_kind["run"]] + [timer.run for timer in idle]
     for job in jobs.values():
         if partition_of(job.id, partitions) != partition:
             yield f"job {job.id} lies in the wrong partition"
-        yield from _job_faults(job, count[job.id])
+        yield from _job_faults(job, batons[job.id], [run for run in runs if run.job_id == job.id])
     for timer in timers:
         yield from _timer_faults(timer, jobs.get(timer.job_id))
-    for key, kind in kinds.items():
-        if kind in ("run", "past"):
-            yield from _record_faults(key, jobs)
+    for row in by_kind["run"] + by_kind["idle"] + by_kind["past"]:
+        yield from _record_faults(row["RowKey"], jobs)
 
 
-def _job_faults(job: Job, timers: int) -> Iterator[str]:
-    wanted = 0 if job.state is State.COMPLETED else 1
+def _job_faults(job: Job, timers: int, runs: Sequence[Run]) -> Iterator[str]:
+    wanted = 0 if timer_row(job) is None else 1
     if timers != wanted:
-        yield f"job {job.id} is {job.state} and has {timers} timers"
-    if (job.pending is None) != (wanted == 0):
-        yield f"job {job.id} is {job.state} and says that {job.pending} is next"
+        yield f"job {job.id} is {job.state} and has {timers} timers, not {wanted}"
+    if job.state is State.ENABLED and job.pending is None:
+        yield f"job {job.id} is enabled and has nothing pending"
+    bound = load_definition(job.core.definition).bound if job.state is not State.DELETING else None
+    if bound is None:
+        return
+    gate = job.gate
+    if not all(run.gated for run in runs) or gate.running != len(runs):
+        yield f"job {job.id} counts {gate.running} runs at its gate, but there are {len(runs)}"
+    if gate.running < bound.runs and (gate.waiting or gate.parked):
+        yield f"job {job.id} has room, and yet something waits: {gate}"
+    if len(runs) > bound.runs:
+        yield f"job {job.id} may have {bound.runs} runs and has {len(runs)}"
+
+
+def _idle_faults(idle: Sequence[Idle], timers: Sequence[Any], pointers: Sequence[Any]) -> Iterator[str]:
+    keys = {row["RowKey"] for row in timers}
+    if len(idle) != len(pointers):
+        yield f"{len(idle)} idle runs and {len(pointers)} pointers to them"
+    for pointer in pointers:
+        if pointer["timer"] not in keys:
+            yield f"{pointer['RowKey']} points to no timer"
 
 
 def _timer_faults(timer: Timer, job: Job | None) -> Iterator[str]:
     if job is None:
         yield f"timer of no job: {timer.job_id}"
     elif isinstance(timer, Removal):
-        if job.state is not State.DELETING:
+        if job.state not in (State.DELETING, State.COMPLETED):
             yield f"job {job.id} is {job.state} and has a removal timer"
     elif isinstance(timer, Baton):
         if job.state is not State.ENABLED:
@@ -72,5 +100,5 @@ def _record_faults(key: str, jobs: Mapping[str, Job]) -> Iterator[str]:
     job = jobs.get(job_id)
     if job is None:
         yield f"row of no job: {key}"
-    elif kind == "run" and int(number) > job.core.counters.seq:
+    elif kind in ("run", "idle") and int(number) > job.core.counters.seq:
         yield f"a run that its job does not know: {key}"

@@ -171,6 +171,7 @@ class Bench:
     async def call(
         self,
         route: str,
+        of: str = "jobs",
         *,
         body: Any = None,
         raw: bytes | None = None,
@@ -178,7 +179,7 @@ class Bench:
         query: Mapping[str, str] | None = None,
         **parameters: str,
     ) -> Response:
-        """The answer of a route of jobs."""
+        """The answer of a route of jobs, or of runs."""
         request = Request(
             url="http://localhost/api/jobs" + (f"/{parameters['id']}" if "id" in parameters else ""),
             headers={"content-type": "application/json"} | dict(headers or {}),
@@ -186,7 +187,7 @@ class Bench:
             query=query or {},
             body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
         )
-        return await respond(getattr(self.app.api.jobs, route), request)
+        return await respond(getattr(getattr(self.app.api, of), route), request)
 
     async def dispatch(self, job_id: str | None = None) -> None:
         """A whole pass in each partition (or the job's), as of the clock."""
@@ -213,7 +214,7 @@ class Bench:
 
     async def runs(self, job_id: str) -> list[Any]:
         """GET /jobs/{id}/runs."""
-        response = await self.call("runs", id=job_id)
+        response = await self.call("list", "runs", id=job_id)
         assert response.status == 200, response.body
         value: list[Any] = response.body["value"]
         return value
@@ -238,13 +239,16 @@ async def bench(connection: str, clock: Clock | None = None, **env: str) -> Asyn
 
 
 def http_job(uri: str, every: int = 10, start: datetime | None = None, **more: Any) -> dict[str, Any]:
-    """A job that calls `uri` every so many seconds."""
+    """A job that calls `uri` every so many seconds, once each time."""
     recurrence: dict[str, Any] = {"frequency": "Second", "interval": every}
     if start:
         recurrence["startTime"] = start.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "trigger": {"type": "Recurrence", "recurrence": recurrence},
-        "action": {"type": "Http", "inputs": {"method": "POST", "uri": uri, "body": {"hello": "world"}}},
+        "action": {
+            "type": "Http",
+            "inputs": {"method": "POST", "uri": uri, "body": {"hello": "world"}, "retryPolicy": {"type": "none"}},
+        },
     } | more
 
 

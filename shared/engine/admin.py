@@ -1,6 +1,9 @@
-"""What callers do to jobs: create, replace, delete. Each is one conditional transaction, tried again on a race."""
+"""What callers do to jobs as a whole: create, replace, delete, suspend, resume.
 
-from collections.abc import Callable
+Each is one conditional transaction, tried again on a race.
+"""
+
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,18 +11,33 @@ from typing import Any
 from uuid import uuid4
 
 from shared.engine.announce import Announcer
+from shared.engine.events import Events
+from shared.engine.leave import released_run
+from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Conflict, Fault, InvalidInput, NotFound, PreconditionFailed, Unavailable
-from shared.jobs.definition import Definition, load_definition, load_schedule, pack_definition
-from shared.jobs.identity import new_id, new_stamp
-from shared.jobs.model import Core, Counters, Job, State
-from shared.jobs.plan import first_turn, pending_at
-from shared.jobs.spec import parse_job
+from shared.jobs.definition import Definition, load_definition, pack_definition
+from shared.jobs.identity import new_id
+from shared.jobs.model import Idle, Job, Run, State, Stretch
+from shared.jobs.spec import JobBody, parse_job
 from shared.jobs.times import floor_second
+from shared.jobs.transitions import (
+    Change,
+    at_new_bound,
+    bound_of,
+    created,
+    redefined,
+    reset,
+    resumed,
+    suspended,
+    timing_of,
+)
 from shared.storage.jobs import Jobs
+from shared.storage.runs import Runs
 from shared.storage.table import Refused
 
 TRIES = 20
+MOST_GATED = 80  # executing runs that one transaction can put under a new bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +63,21 @@ def entity_tag(job: Job) -> str:
 class Admin:
     """The operations behind the API that change jobs."""
 
-    def __init__(self, jobs: Jobs, remover: Remover, announcer: Announcer) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        runs: Runs,
+        remover: Remover,
+        announcer: Announcer,
+        policy: Policy,
+        events: Events,
+    ) -> None:
         self._jobs = jobs
+        self._runs = runs
         self._remover = remover
         self._announcer = announcer
+        self._policy = policy
+        self._events = events
 
     async def get(self, job_id: str) -> Job:
         """The job. Raises NotFound, also while it is being deleted."""
@@ -59,8 +88,9 @@ class Admin:
 
     async def create(self, body: Any, now: datetime) -> Job:
         """CreateTimerJob: a new job. Raises InvalidInput, TooLarge; Conflict if the id exists."""
-        given, definition = parse_job(body, floor_second(now))
-        job = _new_job(given or new_id(), definition, now)
+        asked = parse_job(body, floor_second(now))
+        self._policy.check(asked.definition, asked.short, now)
+        job = created(asked.id or new_id(), asked.definition, asked.state, now)
         for _ in range(TRIES):
             if await self._insert(job, now):
                 return job
@@ -68,19 +98,38 @@ class Admin:
                 raise Conflict(f"job {existing.id!r} exists")
         raise Unavailable(f"job {job.id!r} keeps being created and deleted")
 
-    async def put(self, job_id: str, body: Any, conditions: Conditions, now: datetime) -> tuple[Job, bool]:
-        """Creates or replaces a job; gives it and whether it is new. Raises as `create` does, and
-        PreconditionFailed."""
+    async def put(
+        self, job_id: str, body: Any, conditions: Conditions, now: datetime, replay: bool = False
+    ) -> tuple[Job, bool]:
+        """Creates or replaces a job; gives it and whether it is new.
+
+        `replay`: its schedule begins anew, with what was dispatched before forgotten. Raises as `create` does,
+        and PreconditionFailed.
+        """
         for _ in range(TRIES):
             old = await self._standing(job_id)
             conditions.check(old)
-            new = _replacement(old, job_id, body, now) if old else _created(job_id, body, now)
             if old is None:
+                asked = _parse_for(job_id, body, floor_second(now))
+                self._policy.check(asked.definition, asked.short, now)
+                new = created(job_id, asked.definition, asked.state, now)
                 if await self._insert(new, now):
                     return new, True
-            elif new == old or await self._replace(old, new, now):
-                return new, False
+                continue
+            change, asked = _replacement(old, body, now, replay)
+            self._policy.check(asked.definition, asked.short, now)
+            if change.job == old or await self._commit(old, change, now):
+                return change.job, False
         raise Unavailable(f"job {job_id!r} keeps being changed")
+
+    async def suspend(self, job_id: str, now: datetime) -> Job:
+        """Nothing of the job is dispatched any more; runs under way go on (L1). Raises NotFound; Conflict if
+        it is Completed."""
+        return await self._changed(job_id, now, lambda job: Change(job=suspended(job)))
+
+    async def resume(self, job_id: str, now: datetime) -> Job:
+        """The job is dispatched again (L2, L3). Raises as `suspend` does."""
+        return await self._changed(job_id, now, lambda job: resumed(job, now))
 
     async def delete(self, job_id: str, conditions: Conditions, now: datetime) -> None:
         """Deletes a job: when this returns, nothing of it starts any more and its rows are gone.
@@ -107,8 +156,20 @@ class Admin:
             return None
         return job
 
+    async def _changed(self, job_id: str, now: datetime, change: Callable[[Job], Change]) -> Job:
+        for _ in range(TRIES):
+            job = await self.get(job_id)
+            made = change(job)
+            if made.job == job:
+                return job
+            made = replace(made, job=_raised(made.job, now))
+            if await self._commit(job, made, now):
+                return made.job
+        raise Unavailable(f"job {job_id!r} keeps being changed")
+
     async def _insert(self, job: Job, now: datetime) -> bool:
         mark = uuid4().hex
+        await self._tell(job, (), now)
         try:
             await self._jobs.create(job, mark)
         except Refused:
@@ -117,18 +178,49 @@ class Admin:
         await self._announce(job, now)
         return True
 
-    async def _replace(self, old: Job, new: Job, now: datetime) -> bool:
+    async def _commit(self, old: Job, change: Change, now: datetime) -> bool:
+        """Writes a change in one transaction; False if the job was changed meanwhile."""
         mark = uuid4().hex
+        change, gated = await self._at_bound(old, change)
+        new = change.job
+        limit = load_definition(new.core.definition).history_limit
+        runs = [released_run(new, place, now, "", now, mark) for place in change.released]
+        await self._tell(new, change.records, now, old)
         try:
-            await self._jobs.replace(old, new, mark)
+            await self._jobs.replace(
+                old, new, mark, runs=runs, gated=gated, records=change.records, history_limit=limit
+            )
         except Refused:
             if not await self._jobs.wrote(new.id, mark):
                 return False
-        limit = load_definition(new.core.definition).history_limit
         if limit < load_definition(old.core.definition).history_limit:
             await self._shorten_history(new.id, limit)
         await self._announce(new, now)
+        if runs:
+            await self._announcer.runs(self._jobs.partition(new.id))
         return True
+
+    async def _tell(self, new: Job, records: Sequence[Stretch], now: datetime, old: Job | None = None) -> None:
+        await self._events.ended(new.id, new.core.stamp, records)
+        if new.state is State.COMPLETED and (old is None or old.state is not State.COMPLETED):
+            await self._events.completed(new.id, new.core.stamp, new.core.counters.seq, now)
+
+    async def _at_bound(self, old: Job, change: Change) -> tuple[Change, list[Run | Idle]]:
+        """The change with its gate as the new definition bounds it, and the runs that newly count there."""
+        before, after = bound_of(old), bound_of(change.job)
+        if before == after:
+            return change, []
+        executing = await self._runs.of_job(old.id)
+        idle = await self._runs.idle_of_job(old.id)
+        if after is None:
+            counted = at_new_bound(change.job, change.job.gate.running)
+            return replace(counted, records=change.records), []
+        gated: list[Run | Idle] = [run for run in executing if not run.gated]
+        gated += [rest for rest in idle if not rest.run.gated]
+        if len(gated) > MOST_GATED:
+            raise Conflict(f"{len(gated)} runs are under way, too many to be put under a bound: try again later")
+        counted = at_new_bound(change.job, len(executing) + len(idle))
+        return replace(counted, records=change.records), gated
 
     async def _shorten_history(self, job_id: str, limit: int) -> None:
         """Removes the slots above a lowered limit. A crash before it: readers cut history at the limit."""
@@ -137,69 +229,44 @@ class Admin:
             await self._remover.delete_rows(job_id, keys)
 
     async def _announce(self, job: Job, now: datetime) -> None:
-        if job.pending:
+        if job.pending and job.state is State.ENABLED and not job.gate.parked:
             await self._announcer.written(self._jobs.partition(job.id), [job.pending.due], now)
 
 
-def _created(job_id: str, body: Any, now: datetime) -> Job:
-    definition = _parse_for(job_id, body, floor_second(now))
-    return _new_job(job_id, definition, now)
+def _raised(job: Job, now: datetime) -> Job:
+    core = replace(job.core, generation=job.core.generation + 1)
+    return replace(job, core=core, updated_at=now, fault="")
 
 
-def _new_job(job_id: str, definition: dict[str, Any], now: datetime) -> Job:
-    core = Core(
-        stamp=new_stamp(now),
-        generation=1,
-        anchor=floor_second(now),
-        definition=pack_definition(definition),
-        counters=Counters(),
-    )
-    return _scheduled(
-        Job(id=job_id, core=core, state=State.ENABLED, pending=None, created_at=now, updated_at=now), now
-    )
-
-
-def _scheduled(job: Job, now: datetime) -> Job:
-    """The job with its first timer; Completed if it has no occurrence at all (N3)."""
-    pending = first_turn(job.core, load_schedule(job.core.definition, job.core.anchor), now)
-    return replace(job, pending=pending, state=State.ENABLED if pending else State.COMPLETED)
-
-
-def _replacement(old: Job, job_id: str, body: Any, now: datetime) -> Job:
-    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
-    core = replace(old.core, generation=old.core.generation + 1)
-    definition = _unchanged_schedule(old, job_id, body)
-    if definition is not None:
-        packed = pack_definition(definition)
-        if packed == old.core.definition:
-            return old
-        core = replace(core, definition=packed)
-        pending = old.pending and pending_at(load_schedule(packed, core.anchor), old.pending.scheduled, now)
-        return replace(old, core=core, pending=pending, updated_at=now, fault="")
-    definition = _parse_for(job_id, body, floor_second(now))
-    core = replace(
-        core,
-        stamp=new_stamp(now),
-        anchor=floor_second(now),
-        definition=pack_definition(definition),
-        counters=replace(core.counters, base=core.counters.fired),
-    )
-    return _scheduled(replace(old, core=core, updated_at=now, fault=""), now)
-
-
-def _parse_for(job_id: str, body: Any, created: datetime) -> dict[str, Any]:
-    """The definition in the body of a request for this job; its id may be left out there."""
-    given, definition = parse_job(body, created)
-    if given not in (None, job_id):
+def _parse_for(job_id: str, body: Any, created_at: datetime) -> JobBody:
+    """What the body of a request for this job asks; its id may be left out there."""
+    asked = parse_job(body, created_at)
+    if asked.id not in (None, job_id):
         raise InvalidInput([Fault("id", f"differs from the id in the address, {job_id!r}")])
-    return definition
+    return asked
 
 
-def _unchanged_schedule(old: Job, job_id: str, body: Any) -> dict[str, Any] | None:
-    """The new definition, if its schedule is that of the old one as it was anchored (L4, L6); else None."""
+def _replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
+    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
+    asked = None if replay else _unchanged_schedule(old, body)
+    if asked is not None:
+        packed = pack_definition(asked.definition)
+        job = old if packed == old.core.definition else redefined(old, packed, now)
+    else:
+        asked = _parse_for(old.id, body, floor_second(now))
+        before = replace(old, state=asked.state) if old.state is not State.COMPLETED else old
+        job = reset(before, pack_definition(asked.definition), now, replay)
+    change = Change(job=job)
+    if job.state is not State.COMPLETED and asked.state is not job.state:
+        change = resumed(job, now) if asked.state is State.ENABLED else Change(job=suspended(job))
+    return change if change.job == old else replace(change, job=_raised(change.job, now)), asked
+
+
+def _unchanged_schedule(old: Job, body: Any) -> JobBody | None:
+    """What is asked, if its schedule is that of the old definition as it was anchored (L4, L6); else None."""
     try:
-        definition = _parse_for(job_id, body, old.core.anchor)
-        stored = load_schedule(old.core.definition, old.core.anchor)
+        asked = _parse_for(old.id, body, old.core.anchor)
+        stored = timing_of(old)
     except InvalidInput:
         return None  # the parse against the present tells what is wrong
-    return definition if Definition(definition).schedule(old.core.anchor).same_as(stored) else None
+    return asked if Definition(asked.definition).schedule(old.core.anchor).same_as(stored.schedule) else None

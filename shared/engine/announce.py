@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from shared.storage.tickets import Tickets
+from shared.storage.tickets import Ticket, Tickets
 
 # Whoever writes a timer announces it this far beyond the horizon: so much may pass between the reading of a
 # clock and a commit, or between two cycles of detection, without a timer that nobody announces in time.
@@ -21,3 +21,7 @@ class Announcer:
         """Announces the timers that were committed at these seconds. Call it after the commit, as its author."""
         end = now + self._horizon + MARGIN
         await self._tickets.announce(partition, [due for due in dues if due < end])
+
+    async def runs(self, partition: str) -> None:
+        """Announces that there are runs to pick up."""
+        await self._tickets.send(Ticket(partition))

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from shared.engine.aiming import Pass
 from shared.engine.announce import Announcer
 from shared.engine.crew import Crew, Workshop
-from shared.engine.fire import Firer, Pass
+from shared.engine.fire import Firer
 from shared.engine.lease import SKEW
 from shared.engine.removal import Remover
 from shared.errors import TimerJobsError
@@ -70,13 +71,18 @@ class Dispatcher:
     async def fire_due(self, partition: str) -> None:
         """A pass: round and round until nothing of the partition is due, or its 20 seconds are spent.
 
-        Then one more ticket goes out for the rest. Runs started here are awaited before it returns.
+        Then one more ticket goes out for the rest. Runs started here are awaited before it returns, and what
+        their ends let through a gate is fired in turn.
         """
         started = self._shop.clock()
         async with Crew(partition, self._shop) as crew:
             more = True
             while more and self._shop.clock() - started < BUDGET:
+                crew.again = False
                 more = await self.round(partition, self._shop.clock(), crew)
+                if not more:
+                    await crew.settled()
+                    more = crew.again
             if more:
                 await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
@@ -101,7 +107,7 @@ class Dispatcher:
                 return False
             for timer in timers:
                 if isinstance(timer, Removal):
-                    await self._remove(timer)
+                    await self._remove(timer, now)
             again = again or any(due <= now for due in fired.dues)
             if not after:
                 return again
@@ -117,9 +123,9 @@ class Dispatcher:
             locked_until=now + self._shop.lock_duration,
         )
 
-    async def _remove(self, timer: Removal) -> None:
+    async def _remove(self, timer: Removal, now: datetime) -> None:
         try:
-            await self._line.remover.finish(timer.job_id)
+            await self._line.remover.carry_on(timer, now)
         except TimerJobsError as error:
             log.error("a removal stands still: %s", error, extra={"action": "remove", "job": timer.job_id})
 
@@ -139,6 +145,8 @@ class Dispatcher:
                 crew.start(run)
             if len(free) == limit:
                 await self._line.tickets.send(Ticket(partition))
+        if crew.again:
+            await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
     async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
         """Locks the runs, each at the version it was read; those somebody else took are left out."""

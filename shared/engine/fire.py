@@ -1,34 +1,25 @@
-"""Firing a page of due timers: planned one by one, committed in bulk, refused transactions taken apart."""
+"""Firing a page of due timers: aimed one by one, committed in bulk, refused transactions taken apart."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from shared.jobs.definition import load_definition, load_schedule
-from shared.jobs.model import BadTimer, Baton, Run
-from shared.jobs.plan import plan_turn
+from shared.engine.aiming import Aimer, Pass
+from shared.engine.events import Events
+from shared.jobs.model import BadTimer, Baton, Idle, Run
 from shared.storage.runs import Runs
-from shared.storage.table import Refused, pack_units
-from shared.storage.timers import Shot, Timers, aim
+from shared.storage.shots import Shot
+from shared.storage.table import Refused, StoreFailed, Write, pack_units
+from shared.storage.timers import Timers
 
 log = logging.getLogger("timerjobs.dispatch")
 
 SET_ASIDE_FIRST = timedelta(minutes=1)
 SET_ASIDE_LONGEST = timedelta(hours=1)
+TRIES_AT_A_GATE = 10
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """Who fires, and when: `owner` locks up to `room` runs until `locked_until`, to start them itself;
-    `mark` names the pass in what it writes."""
-
-    partition: str
-    now: datetime
-    owner: str
-    mark: str
-    room: int
-    locked_until: datetime
+Due = Baton | Idle | BadTimer
 
 
 @dataclass(slots=True)
@@ -43,90 +34,116 @@ class Fired:
     met_another: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Aimed:
+    """A shot with what it was aimed at."""
+
+    timer: Due
+    shot: Shot
+
+    @property
+    def writes(self) -> Sequence[Write]:
+        return self.shot.writes
+
+
 class Firer:
     """Fires due timers."""
 
-    def __init__(self, timers: Timers, runs: Runs, default_max_lateness: timedelta) -> None:
+    def __init__(self, timers: Timers, runs: Runs, aimer: Aimer, events: Events) -> None:
         self._timers = timers
         self._runs = runs
-        self._default_max_lateness = default_max_lateness
+        self._aimer = aimer
+        self._events = events
 
-    async def fire(self, batons: Sequence[Baton | BadTimer], this: Pass) -> Fired:
-        """Fires each baton's occurrence; one that cannot be planned or written is set aside, alone.
+    async def fire(self, timers: Sequence[Due], this: Pass) -> Fired:
+        """Fires each timer's occurrence, or wakes its run; one that cannot be planned or written is set aside.
 
         Stops at the first batch most of which another pass has taken.
         """
         fired = Fired()
-        shots: list[Shot] = []
-        for baton in batons:
+        shots: list[_Aimed] = []
+        room = this.room
+        for timer in timers:
             try:
-                if isinstance(baton, BadTimer):
-                    raise ValueError(baton.why)
-                shot = self._plan(baton, this, room=this.room - sum(_is_locked(s) for s in shots))
-                shots.append(shot)
+                shot = await self._aimer.aim(timer, this, room)
+            except StoreFailed:
+                raise
             except Exception as fault:  # whatever a stored definition can make planning do
-                await self._set_aside(baton, this, f"cannot be planned: {type(fault).__name__}: {fault}", fired)
+                await self._set_aside(timer, this, f"cannot be planned: {type(fault).__name__}: {fault}", fired)
+            else:
+                shots.append(_Aimed(timer, shot))
+                room -= shot.run is not None and shot.run.owner != ""
+        for aimed in shots:
+            await self._tell(aimed, this)
         for batch in pack_units(shots):
             await self._commit(batch, this, fired)
             if fired.met_another:
                 break
         return fired
 
-    def _plan(self, baton: Baton, this: Pass, room: int) -> Shot:
-        definition = load_definition(baton.core.definition)
-        schedule = load_schedule(baton.core.definition, baton.core.anchor)
-        max_lateness = definition.max_lateness(self._default_max_lateness)
-        turn = plan_turn(baton.core, baton.pending, schedule, max_lateness, this.now)
-        run = None
-        if turn.fires is not None:
-            inline = room > 0 and definition.is_short
-            run = Run(
-                job_id=baton.job_id,
-                seq=turn.core.counters.seq,
-                stamp=baton.core.stamp,
-                definition=baton.core.definition,
-                scheduled=turn.fires,
-                fired_at=this.now,
-                owner=this.owner if inline else "",
-                locked_until=this.locked_until if inline else None,
-                mark=this.mark,
-            )
-        return aim(baton, turn, run, definition.history_limit)
+    async def _tell(self, aimed: _Aimed, this: Pass) -> None:
+        shot = aimed.shot
+        if isinstance(aimed.timer, Baton):
+            stamp = aimed.timer.core.stamp
+            await self._events.ended(shot.job_id, stamp, shot.records)
+            if shot.completes is not None:
+                await self._events.completed(shot.job_id, stamp, shot.completes, this.now)
 
-    async def _commit(self, shots: Sequence[Shot], this: Pass, fired: Fired) -> None:
+    async def _commit(self, shots: Sequence[_Aimed], this: Pass, fired: Fired) -> None:
         """Commits shots in one transaction, or finds out why it was refused.
 
-        1. The transaction. A crash before it: nothing has happened. After it: every occurrence of the batch is
-           fired; the runs locked here are taken over when their locks run out, and detection announces timers.
-        2. Refused: the batons are read again. If the first that is gone was taken by this very pass, the
+        1. The transaction. A crash before it: nothing has happened. After it: every occurrence of the batch
+           is fired; the runs locked here are taken over when their locks run out, and detection announces
+           timers.
+        2. Refused: the timers are read again. If the first that is gone was taken by this very pass, the
            commit's answer was lost, and all of the batch is ours.
         3. Those gone or changed were won by somebody else; if that is most of them, another pass is at work
            here. The others are committed again.
-        4. If none is gone, one of them is at fault: halves, until it is alone and set aside.
+        4. If none is gone, one of them is at fault: halves, until it is alone. One with a gate is aimed anew,
+           since its job was changed; any other is set aside.
         """
         try:
-            etags = await self._timers.fire(this.partition, shots)
+            etags = await self._timers.fire(this.partition, [aimed.shot for aimed in shots])
         except Refused as refusal:
             await self._refused(shots, this, fired, str(refusal))
             return
-        self._won(shots, etags, fired)
+        self._won([aimed.shot for aimed in shots], etags, fired)
 
-    async def _refused(self, shots: Sequence[Shot], this: Pass, fired: Fired, why: str) -> None:
-        versions = await self._timers.versions(this.partition, [shot.baton for shot in shots])
-        left = [shot for shot in shots if versions.get(shot.baton.job_id) == shot.baton.etag]
-        lost = len(shots) - len(left)
-        if lost and await self._is_own_commit([shot for shot in shots if shot not in left], this):
-            self._won(shots, [await self._etag(shot) for shot in shots], fired)
-        elif lost * 2 > len(shots):
+    async def _refused(self, shots: Sequence[_Aimed], this: Pass, fired: Fired, why: str) -> None:
+        versions = await self._timers.versions(this.partition, [aimed.shot.key for aimed in shots])
+        left = [aimed for aimed in shots if versions.get(aimed.shot.key) == aimed.shot.etag]
+        lost = [aimed.shot for aimed in shots if aimed not in left]
+        if lost and await self._is_own_commit(lost, this):
+            all_shots = [aimed.shot for aimed in shots]
+            self._won(all_shots, [await self._etag(shot) for shot in all_shots], fired)
+        elif len(lost) * 2 > len(shots):
             fired.met_another = True
         elif lost:
             await self._commit(left, this, fired)
         elif len(shots) == 1:
-            await self._set_aside(shots[0].baton, this, f"cannot be written: {why}", fired)
+            await self._at_fault(shots[0], this, fired, why)
         else:
             for half in (shots[: len(shots) // 2], shots[len(shots) // 2 :]):
                 if not fired.met_another:
                     await self._commit(half, this, fired)
+
+    async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str, tries: int = 1) -> None:
+        """A shot that is refused alone although its timer is as it was read."""
+        if aimed.shot.gated and tries < TRIES_AT_A_GATE:
+            room = 1 if aimed.shot.run and aimed.shot.run.owner else 0
+            again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, room))
+            try:
+                etags = await self._timers.fire(this.partition, [again.shot])
+            except Refused as refusal:
+                versions = await self._timers.versions(this.partition, [again.shot.key])
+                if versions.get(again.shot.key) == again.shot.etag:
+                    await self._at_fault(again, this, fired, str(refusal), tries + 1)
+                elif await self._is_own_commit([again.shot], this):
+                    self._won([again.shot], [await self._etag(again.shot)], fired)
+            else:
+                self._won([again.shot], etags, fired)
+        else:
+            await self._set_aside(aimed.timer, this, f"cannot be written: {why}", fired)
 
     async def _is_own_commit(self, gone: Sequence[Shot], this: Pass) -> bool:
         for shot in gone:
@@ -136,28 +153,28 @@ class Firer:
         return False
 
     async def _etag(self, shot: Shot) -> str:
-        run = shot.run and await self._runs.get(shot.run.job_id, shot.run.seq)
+        run = await self._runs.get(shot.run.job_id, shot.run.seq) if shot.run else None
         return run.etag if run else ""
 
     def _won(self, shots: Sequence[Shot], etags: Sequence[str], fired: Fired) -> None:
         fired.turns += len(shots)
         for shot, etag in zip(shots, etags, strict=True):
-            if shot.turn.pending:
-                fired.dues.add(shot.turn.pending.due)
+            if shot.next_due:
+                fired.dues.add(shot.next_due)
             if shot.run and shot.run.owner:
                 fired.locked.append(replace(shot.run, etag=etag))
             elif shot.run:
                 fired.unlocked += 1
-            if shot.turn.missed:
-                missed = shot.turn.missed
+            for record in shot.records:
                 log.warning(
-                    "missed %d occurrences: %s",
-                    missed.count,
-                    missed.reason,
-                    extra={"action": "missed", "job": shot.baton.job_id, "scheduled": missed.first},
+                    "%s: %d occurrences: %s",
+                    record.status,
+                    record.count,
+                    record.reason,
+                    extra={"action": str(record.status).lower(), "job": shot.job_id, "scheduled": record.first},
                 )
 
-    async def _set_aside(self, timer: Baton | BadTimer, this: Pass, why: str, fired: Fired) -> None:
+    async def _set_aside(self, timer: Due, this: Pass, why: str, fired: Fired) -> None:
         """Moves a timer at fault out of the way, with a back-off of 1 minute doubling to 1 hour."""
         log.error("a timer is set aside: %s", why, extra={"action": "set aside", "job": timer.job_id})
         asides = timer.set_asides if isinstance(timer, Baton) else 0
@@ -168,7 +185,3 @@ class Firer:
         except Refused:
             if await self._timers.drop_orphan(this.partition, timer):
                 log.error("it belonged to no job, and is deleted", extra={"action": "set aside"})
-
-
-def _is_locked(shot: Shot) -> bool:
-    return shot.run is not None and shot.run.owner != ""

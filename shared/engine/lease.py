@@ -17,6 +17,9 @@ log = logging.getLogger("timerjobs.lease")
 SKEW = timedelta(seconds=5)
 
 
+CHECKPOINT_TRIES = 5
+
+
 class LeaseLost(Exception):
     """The run belongs to somebody else now, or may: whoever held it writes nothing more."""
 
@@ -30,6 +33,7 @@ class Lease:
         self._duration = duration
         self._clock = clock
         self._stop = asyncio.Event()
+        self._writing = asyncio.Lock()  # a renewal and a checkpoint never have one version in hand
 
     async def keep(self) -> None:
         """Renews at half of the lock's life until `release`. Raises LeaseLost once the lock is not held."""
@@ -49,14 +53,33 @@ class Lease:
                 return
 
     async def _lock_until(self, until: datetime) -> None:
-        wanted = replace(self.run, locked_until=until)
-        try:
-            (self.run,) = await self._runs.lock(self._runs.partition(self.run.job_id), [wanted])
-        except Refused:
-            current = await self._runs.get(self.run.job_id, self.run.seq)
-            if current is None or not same_holder(current, self.run):
-                raise LeaseLost("the run was taken over or removed") from None
-            self.run = current  # a renewal whose answer was lost
+        async with self._writing:
+            wanted = replace(self.run, locked_until=until)
+            try:
+                (self.run,) = await self._runs.lock(self._runs.partition(self.run.job_id), [wanted])
+            except Refused:
+                self.run = await self._current()  # a renewal whose answer was lost, or a gate put up meanwhile
+
+    async def checkpoint(self, state: bytes) -> None:
+        """Stores how far the run is, and so proves the lease. Raises LeaseLost."""
+        async with self._writing:
+            for _ in range(CHECKPOINT_TRIES):
+                wanted = replace(self.run, state=state, steady=self.run.takeovers)
+                try:
+                    self.run = await self._runs.checkpoint(wanted)
+                    return
+                except Refused:
+                    self.run = await self._current()
+                    if self.run.state == state:
+                        return  # stored by a try whose answer was lost
+            raise LeaseLost("the run keeps being changed")
+
+    async def _current(self) -> Run:
+        """The run as it stands, if it is still held here. Raises LeaseLost."""
+        current = await self._runs.get(self.run.job_id, self.run.seq)
+        if current is None or not same_holder(current, self.run):
+            raise LeaseLost("the run was taken over, cancelled or removed")
+        return current
 
     def expired(self, now: datetime) -> bool:
         """Whether the owner must count the lock as gone at `now`."""

@@ -1,28 +1,36 @@
-"""Performs a run's actions and says how it ended."""
+"""Performs a run's actions: in the order they ask for, side by side where they allow it, step by step."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from shared.engine.actions.outcome import Outcome
+from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
-from shared.jobs.definition import action_timeout, load_definition
+from shared.errors import InvalidInput
+from shared.expressions import evaluate
+from shared.jobs.context import RunContext
+from shared.jobs.definition import Definition, action_timeout, load_definition
 from shared.jobs.model import Ended, Run, Status
-from shared.jobs.times import json_text
+from shared.jobs.progress import Step, next_due, outcome, pack_steps, ready, skipped, unpack_steps
+from shared.jobs.times import json_text, row_text
 
 log = logging.getLogger("timerjobs.execute")
 
 MAX_TAKEOVERS = 5
 
+Checkpoint = Callable[[bytes], Awaitable[None]]
 
-class Action(Protocol):
-    """One kind of action. It makes one attempt and never raises for what its target does."""
 
-    async def attempt(
-        self, inputs: Mapping[str, Any], headers: Mapping[str, str], timeout_seconds: float
-    ) -> Outcome:
-        """Makes one attempt; `headers` say which occurrence it is for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A run that has nothing to do until `due`; `state` is how far it is."""
+
+    due: datetime
+    state: bytes
 
 
 class Performer:
@@ -32,63 +40,163 @@ class Performer:
         self._actions = actions
         self._clock = clock
 
-    async def perform(self, run: Run) -> Ended:
-        """Performs the run's actions and gives its ending; a fault of ours ends the run Failed, never the pass."""
-        started = self._clock()
-        if run.takeovers > MAX_TAKEOVERS:
-            reason = f"taken over {MAX_TAKEOVERS} times without getting further"
-            return self._ended(run, started, Status.FAILED, reason, {})
+    async def perform(self, run: Run, checkpoint: Checkpoint) -> Ended | Resting:
+        """Performs the run's actions as far as they can go now; a fault of ours ends it Failed, never the pass.
+
+        After each step but the last `checkpoint` is given how far it is; what that raises goes through.
+        """
         try:
-            results = {
-                name: await self._action(run, name, action)
-                for name, action in load_definition(run.definition).actions.items()
-            }
+            definition, steps = load_definition(run.definition), unpack_steps(run.state)
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            return self._broken(run, f"cannot be read: {type(error).__name__}: {error}")
+        if run.takeovers - run.steady > MAX_TAKEOVERS:
+            return self._broken(run, f"taken over {MAX_TAKEOVERS} times without getting further")
+        return await _Performance(self._actions, self._clock, run, definition, steps, checkpoint).play()
+
+    def _broken(self, run: Run, reason: str) -> Ended:
+        return _ended(run, run.fired_at, self._clock(), Status.FAILED, reason, {})
+
+
+class _Performance:
+    """One run's performance."""
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        clock: Clock,
+        run: Run,
+        definition: Definition,
+        steps: dict[str, Step],
+        checkpoint: Checkpoint,
+    ) -> None:
+        self._actions = actions
+        self._clock = clock
+        self._run = run
+        self._definition = definition
+        self._steps = steps
+        self._checkpoint = checkpoint
+        self._started = min((step.started for step in steps.values()), default=clock())
+        self._tasks: dict[asyncio.Task[Step], str] = {}
+
+    async def play(self) -> Ended | Resting:
+        try:
+            while True:
+                self._begin()
+                if not self._tasks:
+                    break
+                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    self._steps[self._tasks.pop(task)] = task.result()
+                self._steps = skipped(self._definition.actions, self._steps, self._clock())
+                if len(self._steps) < len(self._definition.actions) or self._tasks:
+                    await self._checkpoint(pack_steps(self._steps))
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        due = next_due(self._steps)
+        if due is not None:
+            return Resting(due=due, state=pack_steps(self._steps))
+        status, reason = outcome(self._definition.actions, self._steps)
+        views = {name: step.view() for name, step in self._steps.items()}
+        return _ended(self._run, self._started, self._clock(), status, reason, views)
+
+    def _begin(self) -> None:
+        under_way = set(self._tasks.values())
+        for name in ready(self._definition.actions, self._steps, self._clock()):
+            if name not in under_way:
+                self._tasks[asyncio.create_task(self._step(name))] = name
+
+    async def _step(self, name: str) -> Step:
+        """One attempt at an action, or the next one at an action that waited."""
+        now = self._clock()
+        action = self._definition.actions[name]
+        step = self._steps.get(name) or Step(status=Status.RUNNING, started=now)
+        try:
+            attempt = Attempt(
+                action=action,
+                inputs=self._inputs(name, action),
+                headers=self._headers(name, step),
+                timeout=action_timeout(action),
+                number=step.attempts + 1,
+                memo=step.memo,
+                now=now,
+            )
+            result = await self._actions[action["type"]].attempt(attempt)
+        except InvalidInput as error:
+            result = Outcome(status=Status.FAILED, reason=str(error))
         except Exception as error:
-            log.exception("an action could not be performed", extra={"action": "execute", "job": run.job_id})
-            return self._ended(run, started, Status.FAILED, f"{type(error).__name__}: {error}", {})
-        failed = [r for r in results.values() if r["status"] != Status.SUCCEEDED]
-        status = Status(failed[0]["status"]) if failed else Status.SUCCEEDED
-        return self._ended(run, started, status, failed[0].get("reason", "") if failed else "", results)
+            log.exception("an action could not be performed", extra={"action": "execute", "job": self._run.job_id})
+            result = Outcome(status=Status.FAILED, reason=f"{type(error).__name__}: {error}")
+        return self._after(step, result)
 
-    async def _action(self, run: Run, name: str, action: Mapping[str, Any]) -> dict[str, Any]:
-        started = self._clock()
-        outcome = await self._actions[action["type"]].attempt(
-            action["inputs"], self._headers(run, name), action_timeout(action).total_seconds()
+    def _after(self, step: Step, result: Outcome | Later) -> Step:
+        if isinstance(result, Later):
+            return replace(
+                step,
+                status=Status.WAITING,
+                due=result.at,
+                memo=result.memo,
+                reason=result.reason,
+                response=result.response,
+                attempts=step.attempts + (1 if result.attempted else 0),
+            )
+        return replace(
+            step,
+            status=result.status,
+            ended=self._clock(),
+            due=None,
+            memo={},
+            reason=result.reason,
+            response=result.response,
+            attempts=step.attempts + 1,
         )
-        result: dict[str, Any] = {
-            "status": str(outcome.status),
-            "attempts": run.takeovers + 1,
-            "startTime": json_text(started),
-            "endTime": json_text(self._clock()),
-        }
-        if outcome.response is not None:
-            result["response"] = outcome.response
-        if outcome.reason:
-            result["reason"] = outcome.reason
-        return result
 
-    @staticmethod
-    def _headers(run: Run, action: str) -> dict[str, str]:
+    def _inputs(self, name: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
+        run = self._run
+        context = RunContext(
+            job_id=run.job_id,
+            seq=run.seq,
+            stamp=run.stamp,
+            scheduled=run.scheduled,
+            started=self._started,
+            window=run.window,
+            parameters=self._definition.parameters,
+            by_hand=run.by_hand,
+        )
+        inputs: Mapping[str, Any] = evaluate(
+            action.get("inputs", {}), context.functions(), f"actions.{name}.inputs"
+        )
+        return inputs
+
+    def _headers(self, action: str, step: Step) -> dict[str, str]:
         """What tells the target which occurrence it is called for (API.md)."""
-        return {
+        run = self._run
+        headers = {
             "Idempotency-Key": run.idempotency_key(action),
             "x-timerjobs-job-id": run.job_id,
             "x-timerjobs-run": str(run.seq),
             "x-timerjobs-scheduled-time": json_text(run.scheduled),
-            "x-timerjobs-attempt": str(run.takeovers + 1),
+            "x-timerjobs-attempt": str(run.takeovers + step.attempts + 1),
             "x-timerjobs-fencing-token": str(run.fencing_token),
         }
+        if run.window:
+            headers["x-timerjobs-window-start-time"] = json_text(run.window[0])
+            headers["x-timerjobs-window-end-time"] = json_text(run.window[1])
+        return headers
 
-    def _ended(
-        self, run: Run, started: datetime, status: Status, reason: str, results: Mapping[str, Any]
-    ) -> Ended:
-        return Ended(
-            seq=run.seq,
-            status=status,
-            scheduled=run.scheduled,
-            started=started,
-            ended=self._clock(),
-            attempts=run.takeovers + 1,
-            reason=reason,
-            actions=results,
-        )
+
+def _ended(
+    run: Run, started: datetime, now: datetime, status: Status, reason: str, actions: Mapping[str, Any]
+) -> Ended:
+    return Ended(
+        seq=run.seq,
+        status=status,
+        scheduled=run.scheduled,
+        started=started,
+        ended=now,
+        attempts=run.takeovers + max((a["attempts"] for a in actions.values()), default=1),
+        reason=reason,
+        actions=actions,
+        window=(row_text(run.window[0]), row_text(run.window[1])) if run.window else None,
+    )

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.errors import Unavailable
-from shared.jobs.model import Job, Pending, State
+from shared.jobs.model import Gate, Job, Pending, Removal, State
 from shared.jobs.times import ceil_second
 from shared.storage.jobs import Jobs
 from shared.storage.table import Refused
 
 log = logging.getLogger("timerjobs.removal")
 
-KINDS = ("run", "past")  # live rows first
+KINDS = ("idle", "run", "past")  # live rows first
 CHUNK = 99
 ROUNDS = 1000
 # A removal is gone on with by others only after this: until then it is most likely still under way.
@@ -33,13 +33,23 @@ class Remover:
         due, detection announces it, and dispatch calls `finish`.
         """
         due = ceil_second(now + HEAD_START)
-        doomed = replace(job, state=State.DELETING, pending=Pending(scheduled=due, due=due), updated_at=now)
+        doomed = replace(
+            job, state=State.DELETING, pending=Pending(scheduled=due, due=due), gate=Gate(), updated_at=now
+        )
         mark = uuid4().hex
         try:
-            await self._jobs.begin_removal(job, doomed, mark)
+            await self._jobs.replace(job, doomed, mark)
         except Refused:
             return await self._jobs.wrote(job.id, mark)
         return True
+
+    async def carry_on(self, timer: Removal, now: datetime) -> None:
+        """What a removal timer that has fallen due asks for: begins the removal of a Completed job that has been
+        kept for long enough, and finishes one that was begun."""
+        job = await self._jobs.get(timer.job_id)
+        if job is not None and job.state is State.COMPLETED and job.pending and job.pending.due == timer.due:
+            await self.begin(job, now)
+        await self.finish(timer.job_id)
 
     async def finish(self, job_id: str) -> None:
         """Removes the rows of a job that is Deleting, and the job last. Does nothing for any other job.

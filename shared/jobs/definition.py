@@ -8,12 +8,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from shared.errors import TooLarge
+from shared.jobs.model import Bound
+from shared.jobs.plan import Timing, jitter_share
 from shared.recurrence import Schedule, compile_trigger, parse_duration
 
 MAX_PACKED = 60 * 1024
 INLINE_TIMEOUT = timedelta(seconds=30)
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 DEFAULT_HISTORY_LIMIT = 100
+DEFAULT_WINDOWS = 25
+MAX_WAITING = 100
 
 
 def pack(value: Any) -> bytes:
@@ -57,21 +61,58 @@ class Definition:
         """How many records the history ring holds."""
         return int(self.raw["historyLimit"])
 
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The values that expressions may name."""
+        parameters: Mapping[str, Any] = self.raw.get("parameters") or {}
+        return parameters
+
     @cached_property
     def is_short(self) -> bool:
-        """Whether all of a run fits into a dispatch pass: no action may take longer than 30 seconds."""
+        """Whether a dispatch pass starts a run itself: none of its actions may take longer than 30 seconds."""
         return all(action_timeout(action) <= INLINE_TIMEOUT for action in self.actions.values())
 
-    def max_lateness(self, default: timedelta) -> timedelta | None:
-        """How late an occurrence may still fire (T3). None: without bound, as Once has it."""
-        if self.trigger["type"] == "Once":
+    @cached_property
+    def bound(self) -> Bound | None:
+        """How many runs may be under way and wait (W6). None: any number."""
+        trigger = self.trigger
+        if "SingleInstance" in trigger.get("operationOptions", ""):
+            return Bound(runs=1, waiting=0)
+        concurrency = trigger.get("runtimeConfiguration", {}).get("concurrency", {})
+        runs = concurrency.get("runs", DEFAULT_WINDOWS if trigger["type"] == "SlidingWindow" else None)
+        if runs is None:
             return None
-        text = self.trigger.get("maxLateness")
-        return default if text is None else parse_duration(text)
+        return Bound(runs=runs, waiting=concurrency.get("maximumWaitingRuns", min(10 + runs, MAX_WAITING)))
+
+    @cached_property
+    def delete_after(self) -> timedelta | None:
+        """How long a Completed job is kept; None: for ever."""
+        text = self.raw.get("deleteAfter")
+        return None if text is None else parse_duration(text)
+
+    def timing(self, job_id: str, anchor: datetime, default_max_lateness: timedelta) -> Timing:
+        """When this job's occurrences fall due, created or reset at `anchor`.
+
+        `default_max_lateness` is for a Recurrence that names none (T3).
+        """
+        trigger = self.trigger
+        in_order = trigger["type"] == "SlidingWindow"
+        max_lateness = None
+        if trigger["type"] == "Recurrence":
+            text = trigger.get("maxLateness")
+            max_lateness = default_max_lateness if text is None else parse_duration(text)
+        jitter = trigger.get("jitter")
+        return Timing(
+            schedule=self.schedule(anchor),
+            max_lateness=max_lateness,
+            jitter=jitter_share(job_id, parse_duration(jitter)) if jitter else timedelta(0),
+            bound=self.bound,
+            in_order=in_order,
+        )
 
     def schedule(self, anchor: datetime) -> Schedule:
         """The trigger's schedule for a job created or reset at `anchor`."""
-        return compile_trigger(self.trigger, anchor, self.raw.get("parameters"))
+        return compile_trigger(self.trigger, anchor, self.parameters)
 
 
 def action_timeout(action: Mapping[str, Any]) -> timedelta:
@@ -87,6 +128,6 @@ def load_definition(packed: bytes) -> Definition:
 
 
 @lru_cache(maxsize=4096)
-def load_schedule(packed: bytes, anchor: datetime) -> Schedule:
-    """The schedule of a job: by its packed definition and its anchor, compiled once a process."""
-    return load_definition(packed).schedule(anchor)
+def load_timing(packed: bytes, job_id: str, anchor: datetime, default_max_lateness: timedelta) -> Timing:
+    """The timing of a job by its packed definition, compiled once a process."""
+    return load_definition(packed).timing(job_id, anchor, default_max_lateness)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from shared.jobs.times import key_text
+from shared.recurrence import TZDATA_VERSION
 
 FORMAT_VERSION = 1
 
@@ -18,6 +19,7 @@ class State(StrEnum):
     """Where a job is in its life. Deleting is seen by nobody outside: such a job answers 404."""
 
     ENABLED = "Enabled"
+    SUSPENDED = "Suspended"
     COMPLETED = "Completed"
     DELETING = "Deleting"
 
@@ -26,10 +28,13 @@ class Status(StrEnum):
     """How a run stands or ended."""
 
     RUNNING = "Running"
+    WAITING = "Waiting"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     TIMED_OUT = "TimedOut"
     MISSED = "Missed"
+    SKIPPED = "Skipped"
+    CANCELLED = "Cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +49,27 @@ class Counters:
     base: int = 0
 
 
+Window = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSkip:
+    """A stretch of skipped occurrences that may go on: the number and beginning of its record."""
+
+    seq: int
+    first: datetime
+    count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
     """What a job's row and its baton both hold.
 
     `stamp` names this life of the job: made at creation and at each reset of the schedule (rule L5).
     `anchor` is the instant C of the calendar rules. `definition` is the packed definition.
-    `last_scheduled` is the scheduled time of the last occurrence fired, None before the first.
+    `last_scheduled` is the scheduled time of the last occurrence fired, None before the first. After a reset
+    nothing before `floor` is fired, since it was dispatched already (rule L5). `skipping` is set while
+    occurrences are skipped one after the other, so that they make one record.
     """
 
     stamp: str
@@ -59,19 +78,59 @@ class Core:
     definition: bytes
     counters: Counters
     last_scheduled: datetime | None = None
+    floor: datetime | None = None
+    skipping: OpenSkip | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """A timer to come: the nominal time of the occurrence and the second its row is keyed under."""
+    """A timer to come: the nominal time of the occurrence and the second its row is keyed under.
+
+    `tzdata` is the version of the time zone data it was computed with (rule L8).
+    """
 
     scheduled: datetime
     due: datetime
+    tzdata: str = TZDATA_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """An occurrence that has been accepted and waits for room: the run it will be."""
+
+    seq: int
+    stamp: str
+    scheduled: datetime
+    accepted: datetime
+    by_hand: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What a bound on concurrency counts: runs executing or idle, those that wait in order, and whether a
+    sliding window's baton is parked: out of the timers until there is room."""
+
+    running: int = 0
+    waiting: tuple[Waiting, ...] = ()
+    parked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """How many runs of a job may be under way at once, and how many more may wait (rule W6)."""
+
+    runs: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a caller defined and how far it is. `pending` is a copy of where the job's one timer is."""
+    """What a caller defined and how far it is.
+
+    `pending` is a copy of where the job's one timer is; of a job that is suspended or parked, where it would
+    be; of a Completed one, when it is to be removed, if it is. `dormant`: it was created (or reset) suspended
+    and has not been enabled since.
+    """
 
     id: str
     core: Core
@@ -79,6 +138,8 @@ class Job:
     pending: Pending | None
     created_at: datetime
     updated_at: datetime
+    gate: Gate = Gate()
+    dormant: bool = False
     last_run: Mapping[str, Any] | None = None
     fault: str = ""
     etag: str = ""
@@ -122,7 +183,9 @@ class Run:
     """The execution of one occurrence. Unlocked (no owner) it waits for an executor.
 
     `mark` names the transaction that wrote the row, so that its author recognises a commit whose answer
-    was lost. `fired_at` is when the occurrence was fired.
+    was lost. `fired_at` is when the occurrence was fired; `by_hand` one that no schedule fired. `gated`: it
+    counts in its job's gate. `state` is how far its actions are, packed; `steady` the take-overs at the last
+    checkpoint.
     """
 
     job_id: str
@@ -134,6 +197,11 @@ class Run:
     owner: str = ""
     locked_until: datetime | None = None
     takeovers: int = 0
+    steady: int = 0
+    window: Window | None = None
+    by_hand: bool = False
+    gated: bool = False
+    state: bytes = b""
     mark: str = ""
     etag: str = ""
 
@@ -144,12 +212,34 @@ class Run:
 
     def idempotency_key(self, action: str) -> str:
         """The same for every attempt at this occurrence's action, and for nothing else (promise P4)."""
-        return f"{self.job_id}:{self.stamp}:{key_text(self.scheduled)}:{action}"
+        return f"{self.job_id}:{self.stamp}:{self.occurrence}:{action}"
+
+    @property
+    def occurrence(self) -> str:
+        """What tells this occurrence from the job's others: its scheduled time; of a run made by hand, its seq."""
+        return f"run-{self.seq}" if self.by_hand else key_text(self.scheduled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """A run that has left memory until `due` (a wait, a back-off, a poll): a timer row with the whole run."""
+
+    run: Run
+    due: datetime
+    etag: str = ""
+
+    @property
+    def job_id(self) -> str:
+        """The run's job."""
+        return self.run.job_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended: its record in the job's history. `actions` maps each action to what it did."""
+    """How a run ended: its record in the job's history. `actions` maps each action to what it did.
+
+    `window` has its bounds as row texts, if it was one of a sliding window.
+    """
 
     seq: int
     status: Status
@@ -159,6 +249,7 @@ class Ended:
     attempts: int
     reason: str = ""
     actions: Mapping[str, Any] = field(default_factory=dict)
+    window: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from shared.recurrence.expressions import evaluate
 from shared.recurrence.instants import parse_duration
 from shared.recurrence.models import MonthlyOccurrence, Recurrence, RecurrenceSchedule
 from shared.recurrence.schedule import Schedule
-from shared.recurrence.zones import resolve_zone
+from shared.recurrence.zones import TZDATA_VERSION, resolve_zone
 
 __all__ = [
+    "TZDATA_VERSION",
     "MonthlyOccurrence",
     "Recurrence",
     "RecurrenceSchedule",

@@ -13,11 +13,15 @@ from importlib import resources
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
+import tzdata
 from tzlocal.windows_tz import win_tz
 
 from shared.errors import Fault, InvalidInput
 from shared.recurrence.instants import DAY, NEVER
 from shared.recurrence.tzif import read_changes
+
+# The version of the time zone data, such as 2026f (L8).
+TZDATA_VERSION: str = tzdata.IANA_VERSION
 
 _NEAR_YEAR, _FAR_YEAR = 2100, 9999
 

@@ -2,19 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from shared.jobs.identity import all_partitions, partition_of
-from shared.jobs.model import Baton, Job, Removal, State
-from shared.storage.rows import (
-    baton_row,
-    job_key,
-    job_range,
-    job_row,
-    prefix_range,
-    read_job,
-    removal_row,
-    timer_key,
-)
+from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
+from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row, run_row
+from shared.storage.rows import job_key, job_range, prefix_range, run_key, timer_key
 from shared.storage.table import MAX_ROWS, Table, Verb, Write
 
 
@@ -53,49 +46,49 @@ class Jobs:
         return row is not None and row["mark"] == mark
 
     async def create(self, job: Job, mark: str) -> None:
-        """Inserts the job and its baton. Raises Refused where the id exists."""
-        writes = [Write(Verb.INSERT, job_row(job, mark))]
-        if job.pending:
-            writes.append(Write(Verb.INSERT, baton_row(_baton(job))))
+        """Inserts the job and its timer. Raises Refused where the id exists."""
+        row = timer_row(job)
+        writes = [Write(Verb.INSERT, job_row(job, mark)), *([Write(Verb.INSERT, row)] if row else [])]
         await self._table.commit(self.partition(job.id), writes)
 
-    async def replace(self, old: Job, new: Job, mark: str) -> None:
-        """Writes `new` over `old` and moves the baton along. Raises Refused unless `old` is current."""
-        writes = [Write(Verb.MERGE, job_row(new, mark), old.etag)]
-        old_key = timer_key(old.pending.due, old.id) if old.pending else None
-        row = baton_row(_baton(new)) if new.pending else None
-        if row and row["RowKey"] == old_key:
-            writes.append(Write(Verb.REPLACE, row))
-        else:
-            writes += [Write(Verb.DELETE, {"RowKey": old_key})] if old_key else []
-            writes += [Write(Verb.INSERT, row)] if row else []
-        await self._table.commit(self.partition(new.id), writes)
+    async def replace(
+        self,
+        old: Job,
+        new: Job,
+        mark: str,
+        *,
+        runs: Sequence[Run] = (),
+        gated: Sequence[Run | Idle] = (),
+        records: Sequence[Ended | Stretch] = (),
+        history_limit: int = 1,
+    ) -> None:
+        """Writes `new` over `old`, moves its timer along, inserts `runs` that it starts and history `records`.
 
-    async def begin_removal(self, old: Job, new: Job, mark: str) -> None:
-        """Makes the job Deleting, with a timer of its removal at `new.pending.due` in place of its baton.
-
-        Raises Refused unless `old` is current.
+        `gated` are executing and idle runs that count at its gate from now on. Raises Refused unless `old` and
+        they are current.
         """
-        assert new.state is State.DELETING
-        assert new.pending
-        row = removal_row(Removal(job_id=new.id, due=new.pending.due))
         writes = [Write(Verb.MERGE, job_row(new, mark), old.etag)]
-        old_key = timer_key(old.pending.due, old.id) if old.pending else None
-        if row["RowKey"] == old_key:
+        old_row, row = timer_row(old), timer_row(new)
+        if row and old_row and row["RowKey"] == old_row["RowKey"]:
             writes.append(Write(Verb.REPLACE, row))
         else:
-            writes += [Write(Verb.DELETE, {"RowKey": old_key})] if old_key else []
-            writes.append(Write(Verb.INSERT, row))
+            writes += [Write(Verb.DELETE, {"RowKey": old_row["RowKey"]})] if old_row else []
+            writes += [Write(Verb.INSERT, row)] if row else []
+        writes += [Write(Verb.INSERT, run_row(run)) for run in runs]
+        writes += [Write(Verb.MERGE, {"RowKey": _whole_key(run), "gated": True}, run.etag) for run in gated]
+        writes += [Write(Verb.PUT, past_row(new.id, record, history_limit, mark)) for record in records]
         await self._table.commit(self.partition(new.id), writes)
 
     async def keys_of(self, job_id: str, kinds: Sequence[str], since: int | None = None) -> list[str]:
-        """The keys of the job's rows of these kinds; with `since`, history slots from that number on."""
+        """The keys of the job's rows of these kinds, and of idle runs' timers with the rows that point to them;
+        with `since`, history slots from that number on."""
         keys: list[str] = []
         for kind in kinds:
             low, high = job_range(kind, job_id)
             low = low if since is None else f"{low}{since:05d}"
-            rows = await self._table.scan(self.partition(job_id), low, high, select=["RowKey"])
-            keys += [row["RowKey"] for row in rows]
+            rows = await self._table.scan(self.partition(job_id), low, high, select=["RowKey", "timer"])
+            for row in rows:
+                keys += [row["timer"], row["RowKey"]] if row.get("timer") else [row["RowKey"]]
         return keys
 
     async def delete_rows(self, job_id: str, keys: Sequence[str]) -> None:
@@ -107,10 +100,11 @@ class Jobs:
 
     async def finish_removal(self, job: Job) -> None:
         """Deletes the job row and the removal timer. Raises Refused unless `job` is current."""
-        assert job.pending
+        row = timer_row(job)
+        assert row
         writes = [
             Write(Verb.DELETE, {"RowKey": job_key(job.id)}, job.etag),
-            Write(Verb.DELETE, {"RowKey": timer_key(job.pending.due, job.id)}),
+            Write(Verb.DELETE, {"RowKey": row["RowKey"]}),
         ]
         await self._table.commit(self.partition(job.id), writes)
 
@@ -125,6 +119,16 @@ class Jobs:
         return JobPage([read_job(row) for row in rows[:limit]], next_key)
 
 
-def _baton(job: Job) -> Baton:
-    assert job.pending
-    return Baton(job_id=job.id, core=job.core, pending=job.pending)
+def _whole_key(run: Run | Idle) -> str:
+    if isinstance(run, Idle):
+        return timer_key(run.due, run.job_id, run.run.seq)
+    return run_key(run.job_id, run.seq)
+
+
+def timer_row(job: Job) -> dict[str, Any] | None:
+    """The one timer row that a job in this state has: its baton, the timer of its removal, or none."""
+    if job.pending is None or job.state is State.SUSPENDED or job.gate.parked:
+        return None
+    if job.state is State.ENABLED:
+        return baton_row(Baton(job_id=job.id, core=job.core, pending=job.pending))
+    return removal_row(Removal(job_id=job.id, due=job.pending.due))

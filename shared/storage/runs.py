@@ -1,63 +1,23 @@
-"""Runs as rows: taking, leasing, completing them, and the history they leave."""
+"""Runs as rows: taking, leasing, checkpointing, completing them, and the history they leave."""
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from shared.jobs.identity import partition_of
-from shared.jobs.model import Ended, Run, Stretch
+from shared.jobs.model import Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
-from shared.storage.rows import (
-    ALL_RUNS,
-    job_key,
-    job_range,
-    last_run_text,
-    past_key,
-    past_row,
-    read_past,
-    read_run,
-    run_key,
-    run_lock,
-)
+from shared.storage.endings import Ending, Rest
+from shared.storage.records import read_past, read_run, read_timer, run_lock, run_row
+from shared.storage.rows import ALL_RUNS, idle_key, job_range, past_key, run_key
 from shared.storage.table import Row, Table, Verb, Write
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """A run that is to be completed, and what is recorded of it.
-
-    `slot` is the history slot's row as it was read, {} where it was empty, None where it was not read since
-    no later run can have reached it. `summary` becomes the job's `lastRun`.
-    """
-
-    run: Run
-    ended: Ended
-    summary: dict[str, Any]
-    history_limit: int
-    mark: str
-    slot: Row | None = None
-
-    @property
-    def writes(self) -> list[Write]:
-        """[run away, history, job merged]. A later run's record in the slot stays (history is a ring)."""
-        run = self.run
-        writes = [
-            Write(Verb.DELETE, {"RowKey": run_key(run.job_id, run.seq)}, run.etag),
-            Write(Verb.MERGE, {"RowKey": job_key(run.job_id), "lastRun": last_run_text(self.summary)}),
-        ]
-        record = past_row(run.job_id, self.ended, self.history_limit, self.mark)
-        if self.slot is None:
-            writes.append(Write(Verb.PUT, record))
-        elif not self.slot:
-            writes.append(Write(Verb.INSERT, record))
-        elif self.slot["seq"] < run.seq:
-            writes.append(Write(Verb.REPLACE, record, self.slot["etag"]))
-        return writes
+log = logging.getLogger("timerjobs.store")
 
 
 class Runs:
-    """The executing runs of a table, and history."""
+    """The executing and idle runs of a table, and history."""
 
     def __init__(self, table: Table, partitions: int) -> None:
         self._table = table
@@ -72,13 +32,28 @@ class Runs:
         row = await self._table.get(self.partition(job_id), run_key(job_id, seq))
         return read_run(row) if row else None
 
+    async def idle(self, job_id: str, seq: int) -> Idle | None:
+        """The run, while it is idle."""
+        partition = self.partition(job_id)
+        pointer = await self._table.get(partition, idle_key(job_id, seq))
+        row = await self._table.get(partition, pointer["timer"]) if pointer else None
+        timer = read_timer(row) if row else None
+        return timer if isinstance(timer, Idle) else None
+
     async def free(self, partition: str, expired_before: datetime, limit: int) -> list[Run]:
         """Up to `limit` runs that are unlocked, or whose lock ran out before `expired_before`.
 
         Reads the partition's executing runs: work by what executes, not by how many jobs there are.
         """
         where = f"lockedUntil lt '{row_text(expired_before)}'"
-        return [read_run(row) for row in await self._table.scan(partition, *ALL_RUNS, limit=limit, where=where)]
+        rows = await self._table.scan(partition, *ALL_RUNS, limit=limit, where=where)
+        runs = []
+        for row in rows:
+            try:
+                runs.append(read_run(row))
+            except (KeyError, ValueError, TypeError):
+                log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read"})
+        return runs
 
     async def lock(self, partition: str, runs: Sequence[Run]) -> list[Run]:
         """Writes the lease that each run holds, at the version it was read; gives them with new etags.
@@ -89,9 +64,18 @@ class Runs:
         etags = await self._table.commit(partition, writes)
         return [replace(run, etag=etag) for run, etag in zip(runs, etags, strict=True)]
 
-    async def complete(self, partition: str, endings: Sequence[Ending]) -> None:
-        """Completes runs of different jobs in one transaction. Raises Refused, and then nothing is written."""
-        await self._table.commit(partition, [w for ending in endings for w in ending.writes])
+    async def checkpoint(self, run: Run) -> Run:
+        """Replaces the run's row at its version; gives it with its new etag. Raises Refused."""
+        write = Write(Verb.REPLACE, run_row(run), run.etag)
+        (etag,) = await self._table.commit(self.partition(run.job_id), [write])
+        return replace(run, etag=etag)
+
+    async def leave(self, partition: str, units: Sequence[Ending | Rest]) -> list[str]:
+        """Completes runs, or lets them rest, in one transaction; gives the etags of all writes in order.
+
+        Raises Refused, and then nothing is written.
+        """
+        return await self._table.commit(partition, [w for unit in units for w in unit.writes])
 
     async def slot(self, job_id: str, seq: int, history_limit: int) -> Row:
         """The history row in this run's slot, or {}."""
@@ -101,6 +85,19 @@ class Runs:
         """The job's executing runs, oldest first."""
         rows = await self._table.scan(self.partition(job_id), *job_range("run", job_id))
         return [read_run(row) for row in rows]
+
+    async def idle_of_job(self, job_id: str) -> list[Idle]:
+        """The job's idle runs, oldest first; one that wakes while they are read may be missing."""
+        pointers = await self._table.scan(self.partition(job_id), *job_range("idle", job_id))
+        found = [await self.idle(job_id, int(row["RowKey"].rsplit(":", 1)[1])) for row in pointers]
+        return [idle for idle in found if idle]
+
+    async def count(self, job_id: str) -> int:
+        """How many runs of the job are executing or idle."""
+        partition, total = self.partition(job_id), 0
+        for kind in ("run", "idle"):
+            total += len(await self._table.scan(partition, *job_range(kind, job_id), select=["RowKey"]))
+        return total
 
     async def history(self, job_id: str) -> list[Ended | Stretch]:
         """What is recorded of the job's past, newest first."""

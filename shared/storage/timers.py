@@ -1,61 +1,17 @@
 """Timers as rows: reading what is due by key range, and firing it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 
-from shared.jobs.model import BadTimer, Baton, Pending, Removal, Run, State
-from shared.jobs.plan import Turn
+from shared.jobs.model import BadTimer, Baton, Idle, Removal
 from shared.jobs.times import SECOND, ceil_second, floor_second, from_key_text, row_text
-from shared.storage.rows import (
-    baton_row,
-    job_key,
-    job_progress,
-    past_row,
-    read_timer,
-    run_row,
-    timer_key,
-    timer_range,
-)
+from shared.storage.records import baton_row, idle_rows, read_timer
+from shared.storage.rows import idle_key, job_key, timer_key, timer_range
+from shared.storage.shots import Shot
 from shared.storage.table import Refused, Table, Verb, Write
 
-Timer = Baton | Removal | BadTimer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shot:
-    """One turn of one job's timer, ready to be committed: the baton it takes, the run it starts if any.
-
-    `writes`: [baton moved on or gone, run inserted, stretch recorded, job merged], each row once.
-    """
-
-    baton: Baton
-    turn: Turn
-    run: Run | None
-    writes: Sequence[Write]
-
-
-def aim(baton: Baton, turn: Turn, run: Run | None, history_limit: int) -> Shot:
-    """The shot that carries out a planned turn."""
-    job_id = baton.job_id
-    writes = _moved(baton, turn)
-    if run:
-        writes.append(Write(Verb.INSERT, run_row(run)))
-    if turn.missed:
-        writes.append(Write(Verb.PUT, past_row(job_id, turn.missed, history_limit)))
-    state = State.ENABLED if turn.pending else State.COMPLETED
-    writes.append(Write(Verb.MERGE, job_progress(job_id, turn.core, turn.pending, state)))
-    return Shot(baton=baton, turn=turn, run=run, writes=writes)
-
-
-def _moved(baton: Baton, turn: Turn) -> list[Write]:
-    key = timer_key(baton.pending.due, baton.job_id)
-    if turn.pending is None:
-        return [Write(Verb.DELETE, {"RowKey": key}, baton.etag)]
-    row = baton_row(Baton(job_id=baton.job_id, core=turn.core, pending=turn.pending))
-    if row["RowKey"] == key:
-        return [Write(Verb.REPLACE, row, baton.etag)]
-    return [Write(Verb.DELETE, {"RowKey": key}, baton.etag), Write(Verb.INSERT, row)]
+Timer = Baton | Removal | Idle | BadTimer
 
 
 class Timers:
@@ -74,14 +30,12 @@ class Timers:
         rows = await self._table.scan(partition, f"{after}!" if after else low, high, limit=limit)
         return [read_timer(row) for row in rows], rows[-1]["RowKey"] if len(rows) >= limit else ""
 
-    async def versions(self, partition: str, batons: Sequence[Baton]) -> dict[str, str]:
-        """The etag that each of these batons' rows has now, by job id; one query, those gone left out."""
-        dues = [baton.pending.due for baton in batons]
-        low, high = timer_range(max(dues) + SECOND, min(dues))
+    async def versions(self, partition: str, keys: Sequence[str]) -> dict[str, str]:
+        """The etags of those of these timers' rows that are still there, by key; one query."""
+        low, high = min(keys), f"{max(keys)}!"
         rows = await self._table.scan(partition, low, high, select=["RowKey"])
-        now = {row["RowKey"]: row["etag"] for row in rows}
-        keys = {baton.job_id: timer_key(baton.pending.due, baton.job_id) for baton in batons}
-        return {job_id: now[key] for job_id, key in keys.items() if key in now}
+        found = {row["RowKey"]: row["etag"] for row in rows}
+        return {key: found[key] for key in keys if key in found}
 
     async def fire(self, partition: str, shots: Sequence[Shot]) -> list[str]:
         """Commits the shots in one transaction; gives the new etag of each shot's run ('' for none).
@@ -95,36 +49,32 @@ class Timers:
             runs.append(its[_run_index(shot)] if shot.run else "")
         return runs
 
-    async def set_aside(self, partition: str, timer: Baton | BadTimer, until: datetime, why: str) -> datetime:
+    async def set_aside(
+        self, partition: str, timer: Baton | Idle | BadTimer, until: datetime, why: str
+    ) -> datetime:
         """Moves a timer to `until` and notes the fault on the job row, so that it stops nobody else.
 
-        Gives the second it is keyed under now.
-
-        Raises Refused if somebody else moved it, or its job does not exist.
+        Gives the second it is keyed under now. Raises Refused if somebody else moved it, or its job does not
+        exist.
         """
         due = ceil_second(until)
+        job = {"RowKey": job_key(timer.job_id), "fault": why}
+        writes = [Write(Verb.DELETE, {"RowKey": _key(timer)}, timer.etag)]
         if isinstance(timer, Baton):
-            row = baton_row(
-                Baton(
-                    job_id=timer.job_id,
-                    core=timer.core,
-                    pending=Pending(scheduled=timer.pending.scheduled, due=due),
-                    set_asides=timer.set_asides + 1,
-                )
-            )
+            moved = replace(timer, pending=replace(timer.pending, due=due), set_asides=timer.set_asides + 1)
+            writes.append(Write(Verb.INSERT, baton_row(moved)))
+            job["nextDue"] = row_text(due)
+        elif isinstance(timer, Idle):
+            row, pointer = idle_rows(replace(timer, due=due))
+            writes += [Write(Verb.INSERT, row), Write(Verb.REPLACE, pointer)]
         else:
-            row = {**timer.row, "RowKey": timer_key(due, timer.job_id)}
-        await self._table.commit(
-            partition,
-            [
-                Write(Verb.DELETE, {"RowKey": _key(timer)}, timer.etag),
-                Write(Verb.INSERT, row),
-                Write(Verb.MERGE, {"RowKey": job_key(timer.job_id), "fault": why, "nextDue": row_text(due)}),
-            ],
-        )
+            writes += _bad_moved(timer, due)
+            if _seq(timer) is None:
+                job["nextDue"] = row_text(due)
+        await self._table.commit(partition, [*writes, Write(Verb.MERGE, job)])
         return due
 
-    async def drop_orphan(self, partition: str, timer: Baton | BadTimer) -> bool:
+    async def drop_orphan(self, partition: str, timer: Baton | Idle | BadTimer) -> bool:
         """Deletes a timer whose job does not exist; False if the job does, or the timer has changed."""
         if await self._table.get(partition, job_key(timer.job_id)) is not None:
             return False
@@ -146,11 +96,28 @@ class Timers:
         return {_due(row["RowKey"]) for row in rows}
 
 
-def _key(timer: Baton | BadTimer) -> str:
+def _key(timer: Baton | Idle | BadTimer) -> str:
     if isinstance(timer, Baton):
         return timer_key(timer.pending.due, timer.job_id)
+    if isinstance(timer, Idle):
+        return timer_key(timer.due, timer.job_id, timer.run.seq)
     key: str = timer.row["RowKey"]
     return key
+
+
+def _seq(timer: BadTimer) -> int | None:
+    parts = _key(timer).split(":")
+    return int(parts[3]) if len(parts) == 4 and parts[3].isdigit() else None
+
+
+def _bad_moved(timer: BadTimer, due: datetime) -> list[Write]:
+    """A row that cannot be read, as it is under another key; with its pointer if it is an idle run's."""
+    seq = _seq(timer)
+    key = timer_key(due, timer.job_id, seq)
+    writes = [Write(Verb.INSERT, {**timer.row, "RowKey": key})]
+    if seq is not None:
+        writes.append(Write(Verb.MERGE, {"RowKey": idle_key(timer.job_id, seq), "timer": key}))
+    return writes
 
 
 def _run_index(shot: Shot) -> int:

@@ -10,6 +10,7 @@ from shared.web.exchange import Request, Response, problem
 from shared.web.health import HealthRoute
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
+from shared.web.runs import RunRoutes
 
 log = logging.getLogger("timerjobs.web")
 
@@ -21,6 +22,7 @@ class Api:
     """The routes of the HTTP API."""
 
     jobs: JobRoutes
+    runs: RunRoutes
     preview: PreviewRoute
     health: HealthRoute
 

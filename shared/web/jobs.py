@@ -13,12 +13,13 @@ from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State
 from shared.storage.jobs import Jobs
 from shared.storage.rows import job_key
-from shared.storage.runs import Runs
 from shared.web.exchange import Request, Response, etag_condition, known_query, read_json, whole_number
-from shared.web.views import job_view, past_view, run_view
+from shared.web.occurrences import upcoming
+from shared.web.views import job_view, schedule_of
 
 MAX_PAGE = 1000
 MAX_SCAN = 2000
+MAX_OCCURRENCES = 1000
 # How many jobs one request to storage asks for: it reads one more, and a service answers 1,000 at most; with a
 # filter, which most jobs may not pass, not fewer than 100.
 MOST_READ = 999
@@ -28,10 +29,9 @@ LEAST_FILTERED = 100
 class JobRoutes:
     """`/jobs` and what lies below it."""
 
-    def __init__(self, admin: Admin, jobs: Jobs, runs: Runs, clock: Clock) -> None:
+    def __init__(self, admin: Admin, jobs: Jobs, clock: Clock) -> None:
         self._admin = admin
         self._jobs = jobs
-        self._runs = runs
         self._clock = clock
 
     async def create(self, request: Request) -> Response:
@@ -42,10 +42,11 @@ class JobRoutes:
 
     async def put(self, request: Request) -> Response:
         """PUT /jobs/{id}: create or replace."""
-        known_query(request)
+        known_query(request, "resetState")
         job_id = check_id(request.route["id"])
+        replay = _flag(request, "resetState")
         body = read_json(request)
-        job, created = await self._admin.put(job_id, body, _conditions(request), self._clock())
+        job, created = await self._admin.put(job_id, body, _conditions(request), self._clock(), replay)
         return _answer(201, job, location=_path(request)) if created else _answer(200, job)
 
     async def get(self, request: Request) -> Response:
@@ -59,16 +60,24 @@ class JobRoutes:
         await self._admin.delete(check_id(request.route["id"]), _conditions(request), self._clock())
         return Response(status=204)
 
-    async def runs(self, request: Request) -> Response:
-        """GET /jobs/{id}/runs: newest first, those executing included."""
+    async def suspend(self, request: Request) -> Response:
+        """POST /jobs/{id}/suspend."""
         known_query(request)
+        return _answer(200, await self._admin.suspend(check_id(request.route["id"]), self._clock()))
+
+    async def resume(self, request: Request) -> Response:
+        """POST /jobs/{id}/resume."""
+        known_query(request)
+        return _answer(200, await self._admin.resume(check_id(request.route["id"]), self._clock()))
+
+    async def occurrences(self, request: Request) -> Response:
+        """GET /jobs/{id}/occurrences: the next ones by the schedule as it stands."""
+        known_query(request, "count")
+        count = whole_number(request, "count", 10, 1, MAX_OCCURRENCES)
         job = await self._admin.get(check_id(request.route["id"]))
-        limit = load_definition(job.core.definition).history_limit
-        executing = {run.seq: run_view(run) for run in await self._runs.of_job(job.id)}
-        past = {record.seq: past_view(record) for record in (await self._runs.history(job.id))[:limit]}
-        # A run that ended between the two readings is in both: its end is what is true now.
-        views = executing | past
-        return Response(status=200, body={"value": [views[seq] for seq in sorted(views, reverse=True)]})
+        schedule = schedule_of(job)
+        items = upcoming(job, schedule, count) if schedule else []
+        return Response(status=200, body={"value": items})
 
     async def list(self, request: Request) -> Response:
         """GET /jobs: a page, walking the partitions one after the other.
@@ -113,6 +122,13 @@ def _conditions(request: Request) -> Conditions:
     if if_none_match not in (None, "*"):
         raise InvalidInput([Fault("If-None-Match", "must be *")])
     return Conditions(if_match=etag_condition(request.headers.get("if-match")), must_be_new=if_none_match == "*")
+
+
+def _flag(request: Request, name: str) -> bool:
+    text = request.query.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInput([Fault(name, "must be true or false")])
+    return text == "true"
 
 
 def _prefix(request: Request) -> str:

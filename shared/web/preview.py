@@ -2,16 +2,20 @@
 
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
 
 from shared.engine.clock import Clock
 from shared.errors import InvalidInput
-from shared.jobs.spec import Model, and_faults, parse_trigger, read_model, told_as
+from shared.jobs.faults import and_faults, read_model
+from shared.jobs.fields import Model, told_as
+from shared.jobs.spec import parse_trigger
 from shared.jobs.times import floor_second, json_text
 from shared.recurrence import Schedule
 from shared.web.exchange import Request, Response, known_query, read_json
+from shared.web.occurrences import occurrence_view, points_from
 
 MAX_COUNT = 1000
 LAST_YEAR = 2999  # from there even 1,000 sparse occurrences do not come to the end of what a datetime can say
@@ -70,29 +74,16 @@ class PreviewRoute:
 
 def _view(schedule: Schedule, count: int) -> dict[str, Any]:
     wanted = count if schedule.count is None else min(count, schedule.count)
-    points: list[datetime] = []
-    point = schedule.at_or_after(datetime.min.replace(tzinfo=UTC))
-    while point is not None and len(points) < wanted:
-        points.append(point)
-        point = schedule.after(point)
-    completed = point is None or (schedule.count is not None and len(points) == schedule.count)
+    coming = points_from(schedule, schedule.at_or_after(datetime.min.replace(tzinfo=UTC)))
+    points = list(islice(coming, wanted))
+    completed = len(points) == schedule.count or next(coming, None) is None
     warnings = []
     if schedule.initial_run is not None:
         warnings.append({"code": "InitialRun", "at": json_text(schedule.initial_run)})
     view: dict[str, Any] = {
-        "occurrences": [_occurrence(schedule, point) for point in points],
+        "occurrences": [occurrence_view(schedule, point, schedule.due) for point in points],
         "completed": completed,
         "describe": schedule.describe(),
         "warnings": warnings,
     }
     return view | ({"evaluatedRecurrence": schedule.evaluated} if schedule.evaluated else {})
-
-
-def _occurrence(schedule: Schedule, point: datetime) -> dict[str, Any]:
-    item = {
-        "scheduledTime": json_text(point),
-        "dueTime": json_text(schedule.due(point)),
-        "localTime": schedule.local(point).isoformat(),
-    }
-    note = schedule.note(point)
-    return item | ({"note": note} if note else {})

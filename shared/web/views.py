@@ -3,22 +3,27 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.jobs.definition import load_definition, load_schedule
-from shared.jobs.model import Ended, Job, Run, State, Status, Stretch
-from shared.jobs.times import duration_text, json_text
+from shared.errors import InvalidInput
+from shared.jobs.definition import load_definition
+from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
+from shared.jobs.progress import unpack_steps
+from shared.jobs.times import duration_text, from_row_text, json_text
+from shared.jobs.transitions import timing_of
+from shared.recurrence import Schedule
 
 
-def job_view(job: Job) -> dict[str, Any]:
+def job_view(job: Job, created: bool = False) -> dict[str, Any]:
     """A job as GET answers it: the definition, which can be edited and PUT back, and what is read-only."""
     definition = load_definition(job.core.definition).raw
-    schedule = load_schedule(job.core.definition, job.core.anchor)
+    schedule = schedule_of(job)
     counters = job.core.counters
     view: dict[str, Any] = {"id": job.id, "state": str(job.state), **definition}
-    if schedule.evaluated:
-        view["evaluatedRecurrence"] = schedule.evaluated
+    if schedule is not None:
+        view |= {"evaluatedRecurrence": schedule.evaluated} if schedule.evaluated else {}
+        view["describe"] = schedule.describe()
+    comes = job.state is State.ENABLED and job.pending
     view |= {
-        "describe": schedule.describe(),
-        "nextOccurrence": json_text(job.pending.scheduled) if job.pending else None,
+        "nextOccurrence": json_text(job.pending.scheduled) if comes and job.pending else None,
         "fired": counters.fired,
         "missed": counters.missed,
         "skipped": counters.skipped,
@@ -26,31 +31,60 @@ def job_view(job: Job) -> dict[str, Any]:
         "createdAt": json_text(job.created_at),
         "updatedAt": json_text(job.updated_at),
         "generation": job.core.generation,
-        "warnings": _warnings(job, schedule.initial_run),
+        "warnings": _warnings(job, schedule, created),
     }
     return view
 
 
-def _warnings(job: Job, initial: datetime | None) -> list[dict[str, Any]]:
-    """What a caller may not expect: that the run at creation or at a changed trigger is still to come (F2)."""
+def schedule_of(job: Job) -> Schedule | None:
+    """The job's schedule; None if it was stored by rules, or with zones, that this version does not know."""
+    try:
+        return timing_of(job).schedule
+    except InvalidInput:
+        return None
+
+
+def _warnings(job: Job, schedule: Schedule | None, created: bool) -> list[dict[str, Any]]:
     warnings = []
-    if initial is not None and job.pending and job.pending.scheduled == initial:
+    initial = schedule.initial_run if schedule else None
+    if created and initial is not None and job.pending and job.pending.scheduled == initial:
         warnings.append({"code": "InitialRun", "at": json_text(initial)})
     if job.state is State.ENABLED and job.fault:
         warnings.append({"code": "SetAside", "detail": job.fault})
     return warnings
 
 
-def run_view(run: Run) -> dict[str, Any]:
-    """A run that is executing, or waits for an executor."""
+def run_view(run: Run, idle: bool = False) -> dict[str, Any]:
+    """A run that is executing, or that waits for an executor, or for a moment to go on."""
+    steps = unpack_steps(run.state)
     return {
         "seq": run.seq,
         "scheduledTime": json_text(run.scheduled),
         "startTime": json_text(run.fired_at),
         "endTime": None,
         "lateness": _lateness(run.scheduled, run.fired_at),
-        "status": str(Status.RUNNING),
+        "status": str(Status.WAITING if idle else Status.RUNNING),
         "attempts": run.takeovers + 1,
+        "actions": {name: step.view() for name, step in steps.items()},
+    } | _window(run.window)
+
+
+def idle_view(idle: Idle) -> dict[str, Any]:
+    """A run that has left memory until something is due."""
+    return run_view(idle.run, idle=True) | {"reason": f"goes on at {json_text(idle.due)}"}
+
+
+def waiting_view(place: Waiting) -> dict[str, Any]:
+    """An occurrence that waits for room among its job's runs."""
+    return {
+        "seq": place.seq,
+        "scheduledTime": json_text(place.scheduled),
+        "startTime": None,
+        "endTime": None,
+        "status": str(Status.WAITING),
+        "reason": "waits until fewer runs are under way",
+        "attempts": 0,
+        "actions": {},
     }
 
 
@@ -75,9 +109,14 @@ def past_view(record: Ended | Stretch) -> dict[str, Any]:
         "attempts": record.attempts,
         "actions": record.actions,
     }
-    if record.reason:
-        view["reason"] = record.reason
-    return view
+    bounds = record.window and (from_row_text(record.window[0]), from_row_text(record.window[1]))
+    return view | _window(bounds) | ({"reason": record.reason} if record.reason else {})
+
+
+def _window(window: tuple[datetime, datetime] | None) -> dict[str, str]:
+    if window is None:
+        return {}
+    return {"windowStartTime": json_text(window[0]), "windowEndTime": json_text(window[1])}
 
 
 def _lateness(scheduled: datetime, started: datetime) -> str:

@@ -5,6 +5,12 @@ from datetime import timedelta
 
 import pytest
 
+from shared.jobs.model import State
+from shared.jobs.spec import parse_job
+from shared.jobs.transitions import created
+from shared.storage.jobs import timer_row
+from shared.storage.records import job_row
+from shared.storage.table import Verb, Write
 from tests.harness import NOON, Bench, Receiver, bench, http_job
 
 
@@ -150,19 +156,15 @@ async def test_detection_with_nothing_due_costs_the_same_at_any_number_of_jobs(
 
 async def stock(at: Bench, first: int, last: int, url: str) -> None:
     """Stores jobs that are due in a year, by transactions of many (a job and its baton each)."""
-    from shared.engine.admin import _created
-    from shared.jobs.model import Baton
-    from shared.storage.rows import baton_row, job_row
-    from shared.storage.table import Verb, Write
-
     body = http_job(url, every=72000, start=NOON + timedelta(days=365))
+    definition = parse_job(body, at.clock()).definition
     writes: dict[str, list[Write]] = {}
     for number in range(first, last):
-        job = _created(f"stock-{number}", body, at.clock())
-        assert job.pending
-        baton = Baton(job_id=job.id, core=job.core, pending=job.pending)
+        job = created(f"stock-{number}", definition, State.ENABLED, at.clock())
+        baton = timer_row(job)
+        assert baton
         writes.setdefault(at.app.store.jobs.partition(job.id), []).extend(
-            [Write(Verb.INSERT, job_row(job, "m")), Write(Verb.INSERT, baton_row(baton))]
+            [Write(Verb.INSERT, job_row(job, "m")), Write(Verb.INSERT, baton)]
         )
     for partition, rows in writes.items():
         for start in range(0, len(rows), 100):

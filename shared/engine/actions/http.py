@@ -1,84 +1,176 @@
-"""The Http action: one request to the address the job names."""
+"""The Http action: a request to the address the job names, repeated if need be, its late answer asked for."""
 
 import asyncio
-import json
-import secrets
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
 
-from shared.engine.actions.outcome import Outcome
+from shared.engine.actions.answers import Answer, read_answer
+from shared.engine.actions.auth import Authorizer, NotAuthorized, NoToken
+from shared.engine.actions.masking import Mask
+from shared.engine.actions.outcome import MAX_DURATION, Attempt, Later, Outcome
+from shared.engine.actions.request import Request, first_request, poll_address, poll_request
+from shared.engine.actions.retry import RetryPolicy, read_retry_policy, retry_after, seed_of, try_again
 from shared.jobs.model import Status
 
-MAX_READ = 64 * 1024
+POLL_INTERVAL = timedelta(seconds=20)
+LEAST_WAIT = timedelta(seconds=1)
+RETRIED = frozenset({408, 429})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    """There was no answer. `again`: trying again may help."""
+
+    status: Status
+    reason: str
+    again: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Exchange:
+    """One request and what became of it. `ended` is when; `poll` where the answer was asked for, if it was."""
+
+    attempt: Attempt
+    request: Request
+    policy: RetryPolicy
+    mask: Mask
+    ended: datetime
+    poll: str | None
 
 
 class HttpAction:
-    """Sends a job's request. Redirects are not followed: a 3xx answer is a failure."""
+    """Sends a job's request. Redirects are not followed: a 3xx answer is a failure.
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    An answer from 200 to 299 is a success; but a 202 with a Location has the answer asked for there, later,
+    unless the action has the option DisableAsyncPattern. Statuses 408, 429 and 5xx, faults of the connection and
+    time-outs are tried again as `retryPolicy` says; other statuses are not. What an answer to a poll says is
+    judged likewise; failed polls are counted for themselves and are no attempts of the action.
+
+    `elapsed` tells the seconds that have passed since any fixed moment.
+    """
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        authorizer: Authorizer | None = None,
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._session = session
+        self._authorizer = authorizer or Authorizer({}, (), {})
+        self._elapsed = elapsed
 
-    async def attempt(
-        self, inputs: Mapping[str, Any], headers: Mapping[str, str], timeout_seconds: float
-    ) -> Outcome:
-        """One request; an answer below 300 is a success. Faults of the connection are outcomes, not errors."""
+    async def attempt(self, attempt: Attempt) -> Outcome | Later:
+        """One request. Faults of inputs and of the connection are outcomes, not errors."""
+        began = self._elapsed()
+        poll = attempt.memo.get("poll")
         try:
-            async with asyncio.timeout(timeout_seconds):
-                return await self._send(inputs, headers)
+            policy = read_retry_policy(attempt.inputs.get("retryPolicy"))
+            request = first_request(attempt) if poll is None else poll_request(attempt, poll)
+        except ValueError as error:
+            return Outcome(status=Status.FAILED, reason=str(error)[:1000])
+        mask, result = await self._exchange(request, attempt.timeout.total_seconds())
+        ended = attempt.now + timedelta(seconds=self._elapsed() - began)
+        return _judge(
+            _Exchange(attempt=attempt, request=request, policy=policy, mask=mask, ended=ended, poll=poll), result
+        )
+
+    async def _exchange(self, request: Request, seconds: float) -> tuple[Mask, Answer | _Trouble]:
+        """Sends the request and reads the answer, within so many seconds; also what is not to be told of it."""
+        mask = Mask()
+        try:
+            async with asyncio.timeout(seconds):
+                if request.authentication is not None:
+                    request.headers["Authorization"] = await self._authorizer.authorization(
+                        request.authentication, request.url
+                    )
+                mask = Mask(request.headers.getall("Authorization", []))
+                async with self._session.request(
+                    request.method,
+                    request.url,
+                    data=request.body,
+                    headers=request.headers,
+                    allow_redirects=False,
+                ) as response:
+                    return mask, await read_answer(response, mask)
         except TimeoutError:
-            return Outcome(status=Status.TIMED_OUT, reason=f"no answer within {timeout_seconds:g} s")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Outcome(status=Status.FAILED, reason=f"{type(error).__name__}: {error}"[:1000])
-
-    async def _send(self, inputs: Mapping[str, Any], headers: Mapping[str, str]) -> Outcome:
-        body, content_type = _body(inputs.get("body"))
-        merged = CIMultiDict({"traceparent": _traceparent()} | content_type)
-        merged.update(_literals(inputs.get("headers", {})))
-        merged.update(headers)
-        async with self._session.request(
-            inputs["method"], target(inputs), data=body, headers=merged, allow_redirects=False
-        ) as answer:
-            await answer.content.read(MAX_READ)
-            response = {"statusCode": answer.status}
-            if answer.status < 300:
-                return Outcome(status=Status.SUCCEEDED, response=response)
-            return Outcome(status=Status.FAILED, reason=f"the target answered {answer.status}", response=response)
+            return mask, _Trouble(status=Status.TIMED_OUT, reason=f"no answer within {seconds:g} s", again=True)
+        except NotAuthorized as error:
+            return mask, _Trouble(status=Status.FAILED, reason=str(error), again=False)
+        except NoToken as error:
+            return mask, _Trouble(status=Status.FAILED, reason=str(error), again=True)
+        except (aiohttp.ClientError, OSError) as error:
+            again = not isinstance(error, aiohttp.InvalidURL)
+            return mask, _Trouble(status=Status.FAILED, reason=_told(error, mask), again=again)
+        except ValueError as error:
+            return mask, _Trouble(status=Status.FAILED, reason=_told(error, mask), again=False)
 
 
-def target(inputs: Mapping[str, Any]) -> URL:
-    """The address, just as the job wrote it, with its `queries` behind whatever query it has."""
-    parts = urlsplit(inputs["uri"])
-    queries = {k: _query_text(v) for k, v in inputs.get("queries", {}).items()}
-    query = "&".join(part for part in (parts.query, urlencode(queries)) if part)
-    return URL(urlunsplit(parts._replace(query=query, fragment="")), encoded=True)
+def _told(error: Exception, mask: Mask) -> str:
+    text = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
+    return mask.text(text)[:1000]
 
 
-def _query_text(value: Any) -> str:
-    return _literals(value) if isinstance(value, str) else json.dumps(value)
+def _judge(exchange: _Exchange, result: Answer | _Trouble) -> Outcome | Later:
+    """What one exchange means for the action."""
+    if isinstance(result, _Trouble):
+        failed = Outcome(status=result.status, reason=result.reason)
+        return _again(exchange, failed) if result.again else failed
+    if result.status == 202 and (exchange.poll or (result.location and _is_polled(exchange.attempt.action))):
+        return _poll(exchange, result)
+    if 200 <= result.status < 300:
+        return Outcome(status=Status.SUCCEEDED, response=result.kept)
+    failed = Outcome(status=Status.FAILED, reason=f"the target answered {result.status}", response=result.kept)
+    if result.status in RETRIED or result.status >= 500:
+        return _again(exchange, failed, result.retry_after)
+    return failed
 
 
-def _body(body: Any) -> tuple[bytes | None, dict[str, str]]:
-    """The bytes of a body and the content type they have unless the job says another; text goes as it is."""
-    if body is None:
-        return None, {}
-    if isinstance(body, str):
-        return _literals(body).encode(), {"Content-Type": "text/plain; charset=utf-8"}
-    return json.dumps(_literals(body)).encode(), {"Content-Type": "application/json"}
+def _again(exchange: _Exchange, failed: Outcome, header: str | None = None) -> Outcome | Later:
+    """The request is repeated, or has failed for good. A failed poll is no attempt of the action."""
+    attempt = exchange.attempt
+    failures = attempt.memo.get("failures", 0) if exchange.poll else attempt.number - 1
+    result = try_again(
+        failed,
+        exchange.policy,
+        failures=failures,
+        seed=f"{seed_of(attempt)}:{failures}" if exchange.poll else seed_of(attempt),
+        ended=exchange.ended,
+        asked=retry_after(header, exchange.ended) or timedelta(0),
+    )
+    if isinstance(result, Later) and exchange.poll:
+        return replace(result, memo={**attempt.memo, "failures": failures + 1}, attempted=False)
+    return result
 
 
-def _literals(value: Any) -> Any:
-    """`value` with a leading `@@` of its strings as `@`: the only escape that expressions know."""
-    if isinstance(value, str):
-        return value[1:] if value.startswith("@@") else value
-    if isinstance(value, dict):
-        return {k: _literals(v) for k, v in value.items()}
-    return [_literals(v) for v in value] if isinstance(value, list) else value
+def _poll(exchange: _Exchange, answer: Answer) -> Outcome | Later:
+    """The target works on it: where and when its answer is asked for."""
+    since = exchange.attempt.memo.get("since") or exchange.ended.isoformat()
+    if exchange.ended - datetime.fromisoformat(since) > MAX_DURATION:
+        reason = f"the target still answered 202 after {MAX_DURATION.days} days"
+        return Outcome(status=Status.TIMED_OUT, reason=reason, response=answer.kept)
+    address = exchange.poll or ""
+    if answer.location:
+        try:
+            address = poll_address(answer.location, exchange.request.url)
+            if exchange.mask.text(address) != address:
+                raise ValueError("repeats the request's authorization")
+        except ValueError as error:
+            reason = f"the target answered 202, but its Location {error}"
+            return Outcome(status=Status.FAILED, reason=reason, response=answer.kept)
+    wait = retry_after(answer.retry_after, exchange.ended)
+    return Later(
+        at=exchange.ended + max(POLL_INTERVAL if wait is None else wait, LEAST_WAIT),
+        memo={"poll": address, "since": since},
+        reason="the target answered 202 and is asked again",
+        response=answer.kept,
+    )
 
 
-def _traceparent() -> str:
-    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"
+def _is_polled(action: Mapping[str, Any]) -> bool:
+    options = str(action.get("operationOptions") or "").split(",")
+    return "disableasyncpattern" not in {option.strip().lower() for option in options}

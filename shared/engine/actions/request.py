@@ -1,0 +1,136 @@
+"""The request that an Http action's inputs stand for, and the one that asks for a later answer to it."""
+
+import json
+import math
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
+
+from multidict import CIMultiDict
+from yarl import URL
+
+from shared.engine.actions.inputs import BadInput, check_uri, host_of, mapping, member
+from shared.engine.actions.outcome import Attempt
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is sent. `authentication` is the job's, where the address may have what it stands for."""
+
+    method: str
+    url: URL
+    headers: CIMultiDict[str]
+    body: bytes | None = None
+    authentication: Any = None
+
+
+def first_request(attempt: Attempt) -> Request:
+    """The request of the inputs, with what tells the target which occurrence it is for. Raises BadInput."""
+    inputs = attempt.inputs
+    method = member(inputs, "method")
+    if method not in METHODS:
+        raise BadInput("method", f"must be one of {', '.join(METHODS)}")
+    body, content_type = _body(inputs.get("body"))
+    headers = CIMultiDict({"Accept-Encoding": "identity"} | content_type)
+    headers.update(_own_headers(inputs))
+    headers.update(_occurrence(attempt))
+    return Request(
+        method=method,
+        url=target(inputs),
+        headers=headers,
+        body=body,
+        authentication=inputs.get("authentication"),
+    )
+
+
+def poll_request(attempt: Attempt, address: str) -> Request:
+    """The request that asks `address` whether the work is done.
+
+    What only the action's own target may see (the job's headers, and Authorization) stays away from another
+    origin. Raises BadInput.
+    """
+    url, inputs = check_uri(address), attempt.inputs
+    own = same_origin(url, target(inputs))
+    headers = CIMultiDict({"Accept-Encoding": "identity"})
+    if own:
+        headers.update({k: v for k, v in _own_headers(inputs).items() if not k.lower().startswith("content-")})
+    headers.update(_occurrence(attempt))
+    return Request(
+        method="GET", url=url, headers=headers, authentication=inputs.get("authentication") if own else None
+    )
+
+
+def poll_address(location: str, asked: URL) -> str:
+    """The absolute address that a Location in the answer of `asked` means.
+
+    Raises ValueError, whose text says what is wrong with it, unless it is http or https without credentials.
+    """
+    try:
+        address = urljoin(str(asked), location.strip())
+    except ValueError:
+        raise ValueError("is not a URI") from None
+    return str(check_uri(address))
+
+
+def same_origin(one: URL, other: URL) -> bool:
+    """Whether scheme, host and port are the same."""
+    return (one.scheme, host_of(one), one.port) == (other.scheme, host_of(other), other.port)
+
+
+def target(inputs: Mapping[str, Any]) -> URL:
+    """The address, just as the job wrote it, with its `queries` behind whatever query it has. Raises BadInput."""
+    uri = member(inputs, "uri")
+    try:
+        check_uri(uri)
+        queries = mapping(inputs.get("queries"), "queries")
+        parts = urlsplit(uri)
+        added = urlencode({name: _scalar(value, f"queries.{name}") for name, value in queries.items()})
+        query = "&".join(part for part in (parts.query, added) if part)
+        return check_uri(urlunsplit(parts._replace(query=query, fragment="")))
+    except BadInput:
+        raise
+    except ValueError as error:
+        raise BadInput("uri", str(error)) from None
+
+
+def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
+    headers: CIMultiDict[str] = CIMultiDict()
+    for name, value in mapping(inputs.get("headers"), "headers").items():
+        text = _scalar(value, f"headers.{name}")
+        if not _HEADER_NAME.fullmatch(name):
+            raise BadInput(f"headers.{name[:80]}", "is not a header name")
+        if any(c != "\t" and not 32 <= ord(c) < 127 for c in text):
+            raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
+        headers[name] = text
+    return headers
+
+
+def _occurrence(attempt: Attempt) -> Mapping[str, str]:
+    return {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"} | dict(attempt.headers)
+
+
+def _scalar(value: Any, field: str) -> str:
+    """Text as it is; a number, true or false as JSON writes it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value)
+    raise BadInput(field, "must be text, a number, true or false")
+
+
+def _body(body: Any) -> tuple[bytes | None, dict[str, str]]:
+    """The bytes of a body and the content type they have unless the job says another; text goes as it is."""
+    if body is None:
+        return None, {}
+    try:
+        if isinstance(body, str):
+            return body.encode(), {"Content-Type": "text/plain; charset=utf-8"}
+        return json.dumps(body, allow_nan=False).encode(), {"Content-Type": "application/json"}
+    except (TypeError, ValueError):
+        raise BadInput("body", "must be text or JSON") from None

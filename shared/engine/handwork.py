@@ -1,0 +1,198 @@
+"""What callers do to single runs: run now, resubmit, cancel."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from uuid import uuid4
+
+from shared.engine.admin import Admin
+from shared.engine.announce import Announcer
+from shared.engine.events import Events
+from shared.engine.leave import gate_change, job_bound, summary
+from shared.errors import Conflict, NotFound, Unavailable
+from shared.jobs.definition import load_definition
+from shared.jobs.gate import hand_place, is_full, without
+from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
+from shared.jobs.progress import unpack_steps
+from shared.jobs.times import floor_second
+from shared.storage.endings import Ending
+from shared.storage.jobs import Jobs
+from shared.storage.runs import Runs
+from shared.storage.table import Refused
+
+TRIES = 20
+
+
+class Handwork:
+    """Runs made and ended by hand, each by one conditional transaction."""
+
+    def __init__(self, admin: Admin, jobs: Jobs, runs: Runs, announcer: Announcer, events: Events) -> None:
+        self._admin = admin
+        self._jobs = jobs
+        self._runs = runs
+        self._announcer = announcer
+        self._events = events
+
+    async def run_now(self, job_id: str, now: datetime) -> Run | Waiting:
+        """A run beside the schedule: it neither counts towards `count` nor moves the schedule (N4).
+
+        Raises NotFound; Conflict if the job is Completed, or its gate is full and nothing more may wait.
+        """
+
+        def scheduled(job: Job) -> datetime:
+            if job.state is State.COMPLETED:
+                raise Conflict("the job is Completed")
+            return floor_second(now)
+
+        return await self._start(job_id, now, scheduled)
+
+    async def resubmit(self, job_id: str, seq: int, now: datetime) -> Run | Waiting:
+        """A new run for the scheduled time of one that has ended, or the last of a missed or skipped stretch.
+
+        Raises NotFound; Conflict if it has not ended, or as `run_now` does.
+        """
+        record = await self._ended(job_id, seq)
+        at = record.last if isinstance(record, Stretch) else record.scheduled
+        return await self._start(job_id, now, lambda job: at)
+
+    async def _ended(self, job_id: str, seq: int) -> Ended | Stretch:
+        job = await self._admin.get(job_id)
+        for record in await self._runs.history(job_id):
+            if record.seq == seq:
+                return record
+        if await self._is_under_way(job, seq):
+            raise Conflict(f"run {seq} has not ended")
+        raise NotFound(f"job {job_id!r} has no run {seq}")
+
+    async def _is_under_way(self, job: Job, seq: int) -> bool:
+        if any(place.seq == seq for place in job.gate.waiting):
+            return True
+        return bool(await self._runs.get(job.id, seq) or await self._runs.idle(job.id, seq))
+
+    async def _start(self, job_id: str, now: datetime, scheduled: Callable[[Job], datetime]) -> Run | Waiting:
+        """1. Reads the job. 2. Commits, at that version: [job with a number more, its baton likewise, the run
+        unlocked, or its waiting place]. 3. A ticket; without it, detection finds the run."""
+        for _ in range(TRIES):
+            job = await self._admin.get(job_id)
+            at = scheduled(job)
+            new, place = _numbered(job, at, now)
+            run = None if place in new.gate.waiting else _run_of(new, place, now)
+            mark = uuid4().hex
+            try:
+                await self._jobs.replace(job, new, mark, runs=[run] if run else [])
+            except Refused:
+                if not await self._jobs.wrote(job_id, mark):
+                    continue
+            if run:
+                await self._announcer.runs(self._jobs.partition(job_id))
+            return run or place
+        raise Unavailable(f"job {job_id!r} keeps being changed")
+
+    async def cancel(self, job_id: str, seq: int, now: datetime) -> Ended:
+        """Ends a run that waits, is idle or is executing; an action in flight may still finish.
+
+        Raises NotFound; Conflict if it has ended already.
+        """
+        for _ in range(TRIES):
+            job = await self._admin.get(job_id)
+            waiting = next((place for place in job.gate.waiting if place.seq == seq), None)
+            if waiting:
+                ended = _cancelled(waiting.seq, waiting.scheduled, waiting.accepted, now, None)
+                new = replace(job, gate=without(job.gate, seq))
+                if await self._cancel_waiting(job, new, ended):
+                    return ended
+                continue
+            run: Run | None = await self._runs.get(job_id, seq)
+            idle = None if run else await self._runs.idle(job_id, seq)
+            if run is None and idle is None:
+                await self._ended(job_id, seq)
+                raise Conflict(f"run {seq} has ended")
+            if cancelled := await self._cancel_run(job, run or _of(idle), idle, now):
+                return cancelled
+        raise Unavailable(f"run {seq} of job {job_id!r} keeps being changed")
+
+    async def _cancel_waiting(self, job: Job, new: Job, ended: Ended) -> bool:
+        mark = uuid4().hex
+        limit = load_definition(job.core.definition).history_limit
+        await self._events.ended(job.id, job.core.stamp, [ended])
+        try:
+            await self._jobs.replace(job, new, mark, records=[ended], history_limit=limit)
+        except Refused:
+            return await self._jobs.wrote(job.id, mark)
+        return True
+
+    async def _cancel_run(self, job: Job, run: Run, idle: Idle | None, now: datetime) -> Ended | None:
+        ended = _cancelled(run.seq, run.scheduled, run.fired_at, now, run)
+        limit = load_definition(run.definition).history_limit
+        mark = uuid4().hex
+        change = gate_change(job, job_bound(job), now, "", now, mark) if run.gated else None
+        ending = Ending(
+            run=run,
+            ended=ended,
+            summary=summary(ended),
+            history_limit=limit,
+            mark=mark,
+            slot=await self._runs.slot(job.id, run.seq, limit),
+            change=change,
+            idle=idle,
+        )
+        partition = self._jobs.partition(job.id)
+        await self._events.ended(job.id, run.stamp, [ended])
+        try:
+            await self._runs.leave(partition, [ending])
+        except Refused:
+            slot = await self._runs.slot(job.id, run.seq, limit)
+            if not slot or slot["mark"] != mark:
+                return None
+        if change and change.runs:
+            await self._announcer.runs(partition)
+        if change and change.baton:
+            await self._announcer.written(partition, [change.baton.pending.due], now)
+        return ended
+
+
+def _of(idle: Idle | None) -> Run:
+    assert idle
+    return idle.run
+
+
+def _numbered(job: Job, at: datetime, now: datetime) -> tuple[Job, Waiting]:
+    """The job with a run more, and that run's place; Conflict where its gate is full and nothing may wait."""
+    counters = replace(job.core.counters, seq=job.core.counters.seq + 1)
+    place = hand_place(counters.seq, job.core.stamp, at, now)
+    bound, gate = job_bound(job), job.gate
+    if bound and is_full(gate, bound):
+        if len(gate.waiting) >= bound.waiting:
+            raise Conflict(f"{bound.runs} runs are under way and {len(gate.waiting)} wait: no more may")
+        gate = replace(gate, waiting=(*gate.waiting, place))
+    elif bound:
+        gate = replace(gate, running=gate.running + 1)
+    return replace(job, core=replace(job.core, counters=counters, skipping=None), gate=gate), place
+
+
+def _run_of(job: Job, place: Waiting, now: datetime) -> Run:
+    return Run(
+        job_id=job.id,
+        seq=place.seq,
+        stamp=place.stamp,
+        definition=job.core.definition,
+        scheduled=place.scheduled,
+        fired_at=now,
+        by_hand=True,
+        gated=job_bound(job) is not None,
+    )
+
+
+def _cancelled(seq: int, scheduled: datetime, started: datetime, now: datetime, run: Run | None) -> Ended:
+    steps = unpack_steps(run.state) if run else {}
+    views = {name: step.view() for name, step in steps.items()}
+    return Ended(
+        seq=seq,
+        status=Status.CANCELLED,
+        scheduled=scheduled,
+        started=started,
+        ended=now,
+        attempts=run.takeovers + 1 if run else 0,
+        reason="cancelled by hand",
+        actions=views,
+    )

@@ -1,0 +1,51 @@
+"""What the operator allows jobs to use: identities, secrets, queues. Checked when a job is created or replaced."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+from shared.engine.actions.auth import Authorizer
+from shared.engine.actions.inputs import BadInput
+from shared.engine.actions.queue import queue_faults
+from shared.engine.actions.wait import wait_until
+from shared.errors import Fault, InvalidInput
+from shared.jobs.fields import holds_expression
+
+
+class Policy:
+    """Checks the actions of valid definitions."""
+
+    def __init__(self, authorizer: Authorizer, queues: Collection[str], own_queue: str) -> None:
+        self._authorizer = authorizer
+        self._queues = queues
+        self._own_queue = own_queue
+
+    def check(self, definition: Mapping[str, Any], short: bool, now: datetime) -> None:
+        """Raises InvalidInput with all that is not allowed; `short`: the action was given as `action`."""
+        faults = [
+            fault.under("action.inputs" if short else f"actions.{name}.inputs")
+            for name, action in definition["actions"].items()
+            for fault in self._faults(action["type"], action["inputs"], now)
+        ]
+        if faults:
+            raise InvalidInput(faults)
+
+    def _faults(self, kind: str, inputs: Mapping[str, Any], now: datetime) -> list[Fault]:
+        if kind == "Http":
+            authentication = inputs.get("authentication")
+            return list(self._authorizer.faults(authentication, inputs["uri"])) if authentication else []
+        if kind == "Queue":
+            return queue_faults(inputs["queue"], self._queues, self._own_queue)
+        return _wait_faults(inputs, now)
+
+
+def _wait_faults(inputs: Mapping[str, Any], now: datetime) -> list[Fault]:
+    """What is wrong with a wait whose end is known already; one that expressions give is checked when it runs."""
+    values = [value for part in inputs.values() for value in part.values()]
+    if any(isinstance(value, str) and holds_expression(value) for value in values):
+        return []
+    try:
+        wait_until(inputs, now)
+    except BadInput as error:
+        return [error.fault]
+    return []

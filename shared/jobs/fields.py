@@ -1,0 +1,142 @@
+"""What the fields of a request are made of: their base model, and checks that more than one of them shares.
+
+Texts that hold expressions are checked when they have values.
+"""
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
+
+from shared.jobs.times import duration_text
+from shared.recurrence import parse_duration
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_OWN_HEADER = re.compile(
+    r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
+    r"|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*"
+)
+_HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
+
+
+def told_as(reason: str) -> WrapValidator:
+    """Whatever is wrong with a value is told by this one sentence."""
+
+    def check(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return inner(value)
+        except ValidationError:
+            raise ValueError(reason) from None
+
+    return WrapValidator(check)
+
+
+class Bounds:
+    """For Annotated[int, …]: an integer from `low` to `high`, told so by one sentence."""
+
+    def __init__(self, low: int, high: int) -> None:
+        self._low, self._high = low, high
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        reason = f"must be an integer from {self._low} to {self._high}"
+        bounds = Field(ge=self._low, le=self._high)
+        return handler.generate_schema(Annotated[int, bounds, told_as(reason)])
+
+
+def lasting(low: timedelta, high: timedelta) -> AfterValidator:
+    """An ISO 8601 duration from `low` to `high`."""
+
+    def check(text: str) -> str:
+        if not low <= parse_duration(text) <= high:
+            raise ValueError(f"must last from {duration_text(low)} to {duration_text(high)}")
+        return text
+
+    return AfterValidator(check)
+
+
+def holds_expression(text: str) -> bool:
+    """Whether a text's value is known only when the action runs."""
+    return "@{" in text or (text.startswith("@") and not text.startswith("@@"))
+
+
+def check_uri(uri: str) -> str:
+    """An absolute http or https URI, or a text that expressions make one."""
+    if holds_expression(uri):
+        return uri
+    if not uri.isascii() or any(ord(c) <= 32 or ord(c) == 127 for c in uri):
+        raise ValueError("must be ASCII without spaces or control characters; percent-encode others")
+    try:
+        parts = urlsplit(uri)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"is not a URI: {error}") from None
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError("must be an absolute http or https URI")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold credentials")
+    if not _HOST.fullmatch(parts.hostname):
+        raise ValueError(f"names no host that can be called: {parts.hostname[:80]!r}")
+    return uri
+
+
+def check_header_name(name: str) -> str:
+    """The name of a header that a job may set."""
+    if not _HEADER_NAME.fullmatch(name):
+        raise ValueError("is not a header name")
+    if _OWN_HEADER.fullmatch(name):
+        raise ValueError("is set by the scheduler or its connection")
+    return name
+
+
+def check_header_value(value: str) -> str:
+    """What a header can carry."""
+    if not holds_expression(value) and any(c != "\t" and not 32 <= ord(c) < 127 for c in value):
+        raise ValueError("holds characters that a header cannot carry")
+    return value
+
+
+def name_once(headers: dict[str, str]) -> dict[str, str]:
+    """Headers that name none twice."""
+    if len({name.lower() for name in headers}) < len(headers):
+        raise ValueError("names a header twice")
+    return headers
+
+
+def options(*allowed: str) -> AfterValidator:
+    """A comma-separated list of operation options."""
+
+    def check(text: str) -> str:
+        unknown = [option for option in text.split(",") if option.strip() not in allowed]
+        if unknown:
+            raise ValueError(f"must be {' or '.join(allowed)}, not {unknown[0].strip()[:80]!r}")
+        return text
+
+    return AfterValidator(check)
+
+
+class Model(BaseModel):
+    """Strict: unknown properties and wrong types are errors; names are camelCase in JSON; null is absent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        names = {field.alias for field in cls.model_fields.values()}
+        return {name: value for name, value in given.items() if value is not None or name not in names}

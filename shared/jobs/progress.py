@@ -1,0 +1,153 @@
+"""How far a run's actions are: what is ready, what waits, what came of it all. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from shared.jobs.definition import pack, unpack
+from shared.jobs.model import Status
+from shared.jobs.times import from_row_text, json_text, row_text
+
+MAX_STATE = 256 * 1024
+ENDED = frozenset({Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT, Status.SKIPPED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One action of a run. `status` Waiting: to be gone on with at `due`, with the `memo` left for then."""
+
+    status: Status
+    started: datetime
+    ended: datetime | None = None
+    attempts: int = 0
+    due: datetime | None = None
+    memo: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    response: Mapping[str, Any] | None = None
+
+    def view(self) -> dict[str, Any]:
+        """As the API shows it."""
+        view: dict[str, Any] = {
+            "status": str(self.status),
+            "attempts": self.attempts,
+            "startTime": json_text(self.started),
+            "endTime": json_text(self.ended) if self.ended else None,
+        }
+        view |= {"reason": self.reason} if self.reason else {}
+        return view | ({"response": self.response} if self.response is not None else {})
+
+
+Steps = Mapping[str, Step]
+
+
+def ready(actions: Mapping[str, Mapping[str, Any]], steps: Steps, now: datetime) -> list[str]:
+    """The actions to be attempted now: not begun and all they run after has ended as they ask, or due again."""
+    return [
+        name
+        for name, action in actions.items()
+        if (
+            name not in steps
+            and all(
+                before in steps and steps[before].status in statuses for before, statuses in _after(action).items()
+            )
+        )
+        or (name in steps and _is_due(steps[name], now))
+    ]
+
+
+def skipped(actions: Mapping[str, Mapping[str, Any]], steps: Steps, now: datetime) -> dict[str, Step]:
+    """The steps with those added that can never run, since something before them ended otherwise than they ask."""
+    known = dict(steps)
+    while True:
+        lost = [
+            name
+            for name, action in actions.items()
+            if name not in known
+            and any(
+                before in known and known[before].status in ENDED and known[before].status not in statuses
+                for before, statuses in _after(action).items()
+            )
+        ]
+        if not lost:
+            return known
+        for name in lost:
+            reason = "what it runs after ended otherwise"
+            known[name] = Step(status=Status.SKIPPED, started=now, ended=now, reason=reason)
+
+
+def next_due(steps: Steps) -> datetime | None:
+    """When the first waiting step is to be gone on with; None if none waits."""
+    return min((step.due for step in steps.values() if step.due is not None), default=None)
+
+
+def outcome(actions: Mapping[str, Mapping[str, Any]], steps: Steps) -> tuple[Status, str]:
+    """How a run ended, and why if it did not succeed: Succeeded if each leaf Succeeded or was Skipped."""
+    inner = {before for action in actions.values() for before in _after(action)}
+    for name in actions:
+        step = steps[name]
+        if name not in inner and step.status not in (Status.SUCCEEDED, Status.SKIPPED):
+            return step.status, f"{name}: {step.reason}" if step.reason else name
+    return Status.SUCCEEDED, ""
+
+
+def pack_steps(steps: Steps) -> bytes:
+    """The steps for a row, at most 256 KiB: where they are larger, kept bodies go, the oldest first."""
+    steps = dict(steps)
+    packed = _packed(steps)
+    for name in sorted(steps, key=lambda n: steps[n].started):
+        if len(packed) <= MAX_STATE:
+            break
+        response = steps[name].response
+        if response and "body" in response:
+            kept = {k: v for k, v in response.items() if k != "body"} | {"bodyDropped": True}
+            steps[name] = replace(steps[name], response=kept)
+            packed = _packed(steps)
+    return packed
+
+
+def unpack_steps(packed: bytes) -> dict[str, Step]:
+    """The steps in a row; none, if the run has not got that far."""
+    if not packed:
+        return {}
+    return {name: _step(plain) for name, plain in unpack(packed).items()}
+
+
+def _packed(steps: Steps) -> bytes:
+    return pack(
+        {
+            name: {
+                "status": str(step.status),
+                "started": row_text(step.started),
+                "ended": row_text(step.ended) if step.ended else None,
+                "attempts": step.attempts,
+                "due": row_text(step.due) if step.due else None,
+                "memo": step.memo,
+                "reason": step.reason,
+                "response": step.response,
+            }
+            for name, step in steps.items()
+        }
+    )
+
+
+def _step(plain: Mapping[str, Any]) -> Step:
+    return Step(
+        status=Status(plain["status"]),
+        started=from_row_text(plain["started"]),
+        ended=from_row_text(plain["ended"]) if plain["ended"] else None,
+        attempts=plain["attempts"],
+        due=from_row_text(plain["due"]) if plain["due"] else None,
+        memo=plain["memo"],
+        reason=plain["reason"],
+        response=plain["response"],
+    )
+
+
+def _after(action: Mapping[str, Any]) -> Mapping[str, list[str]]:
+    after: Mapping[str, list[str]] = action.get("runAfter") or {}
+    return after
+
+
+def _is_due(step: Step, now: datetime) -> bool:
+    return step.status is Status.WAITING and step.due is not None and step.due <= now

@@ -1,0 +1,243 @@
+"""The models that validate a request: a job, its trigger, its actions. What each may say by itself.
+
+What needs more than one field is checked in `spec`.
+"""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, model_validator
+
+from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, MAX_WAITING
+from shared.jobs.fields import (
+    Bounds,
+    Model,
+    check_header_name,
+    check_header_value,
+    check_uri,
+    lasting,
+    name_once,
+    options,
+    told_as,
+)
+
+MAX_TIMEOUT = timedelta(minutes=5)
+MAX_HISTORY = 1000
+MAX_ACTIONS = 100
+MAX_RUNS = 50
+DAY = timedelta(days=1)
+_ACTION_NAME = r"^[A-Za-z0-9_-]{1,80}$"
+
+
+class NoRetry(Model):
+    """A failed call is not repeated."""
+
+    type: Literal["none"]
+
+
+class FixedRetry(Model):
+    """A failed call is repeated after equal intervals."""
+
+    type: Literal["fixed"]
+    count: Annotated[int, Bounds(1, 90)]
+    interval: Annotated[str, lasting(timedelta(seconds=1), DAY)]
+
+
+class ExponentialRetry(Model):
+    """A failed call is repeated after growing intervals."""
+
+    type: Literal["exponential"]
+    count: Annotated[int, Bounds(1, 90)]
+    interval: Annotated[str, lasting(timedelta(seconds=1), DAY)]
+    minimum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
+    maximum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
+
+
+class Identity(Model):
+    """A token of the app's managed identity, for an audience that the operator allows."""
+
+    type: Literal["ManagedServiceIdentity"]
+    audience: Annotated[str, Field(min_length=1, max_length=1024)]
+    identity: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+
+
+class Secret(Model):
+    """An app setting whose name starts with SECRET_."""
+
+    setting: Annotated[str, Field(pattern=r"^SECRET_[A-Z0-9_]{1,100}$"), told_as("must be named SECRET_…")]
+
+
+class Raw(Model):
+    """The Authorization header's value, from an app setting."""
+
+    type: Literal["Raw"]
+    value: Secret
+
+
+class HttpInputs(Model):
+    """The request that an Http action sends."""
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+    uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri)]
+    headers: Annotated[
+        dict[
+            Annotated[str, AfterValidator(check_header_name)], Annotated[str, AfterValidator(check_header_value)]
+        ],
+        Field(max_length=50),
+        AfterValidator(name_once),
+    ] = Field(default_factory=dict)
+    queries: Annotated[
+        dict[str, Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]],
+        Field(max_length=100),
+    ] = Field(default_factory=dict)
+    body: JsonValue = None
+    retry_policy: Annotated[NoRetry | FixedRetry | ExponentialRetry, Field(discriminator="type")] | None = None
+    authentication: Annotated[Identity | Raw, Field(discriminator="type")] | None = None
+
+
+class QueueInputs(Model):
+    """The message that a Queue action puts on a storage queue."""
+
+    queue: Annotated[str, Field(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$"), told_as("must be a queue's name")]
+    message: JsonValue
+
+
+class Interval(Model):
+    """How long to wait."""
+
+    count: JsonValue
+    unit: JsonValue
+
+
+class Until(Model):
+    """Until when to wait."""
+
+    timestamp: JsonValue
+
+
+class WaitInputs(Model):
+    """A delay, or an instant."""
+
+    interval: Interval | None = None
+    until: Until | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> "WaitInputs":
+        if (self.interval is None) == (self.until is None):
+            raise ValueError("must have either interval or until")
+        return self
+
+
+class Limit(Model):
+    """How long one attempt may take."""
+
+    timeout: Annotated[str, lasting(timedelta(seconds=1), MAX_TIMEOUT)]
+
+
+class SecureData(Model):
+    """What of an action is kept out of history."""
+
+    properties: Annotated[list[Literal["inputs", "outputs"]], Field(min_length=1, max_length=2)]
+
+
+class ActionConfiguration(Model):
+    """How an action is treated beside being run."""
+
+    secure_data: SecureData | None = None
+
+
+class _Action(Model):
+    run_after: (
+        Annotated[
+            dict[str, Annotated[list[Literal["Succeeded", "Failed", "Skipped", "TimedOut"]], Field(min_length=1)]],
+            Field(max_length=MAX_ACTIONS),
+        ]
+        | None
+    ) = None
+    limit: Limit | None = None
+    runtime_configuration: ActionConfiguration | None = None
+
+
+class HttpAction(_Action):
+    """An HTTP call."""
+
+    type: Literal["Http"]
+    inputs: HttpInputs
+    operation_options: Annotated[str, options("DisableAsyncPattern")] | None = None
+
+
+class QueueAction(_Action):
+    """A message on a storage queue."""
+
+    type: Literal["Queue"]
+    inputs: QueueInputs
+
+
+class WaitAction(_Action):
+    """A wait that holds no process."""
+
+    type: Literal["Wait"]
+    inputs: WaitInputs
+
+
+AnyAction = Annotated[HttpAction | QueueAction | WaitAction, Field(discriminator="type")]
+
+
+class Concurrency(Model):
+    """How many runs may be under way, and how many more may wait (W6)."""
+
+    runs: Annotated[int, Bounds(1, MAX_RUNS)]
+    maximum_waiting_runs: Annotated[int, Bounds(0, MAX_WAITING)] | None = None
+
+
+class TriggerConfiguration(Model):
+    """How a trigger is treated beside its schedule."""
+
+    concurrency: Concurrency | None = None
+
+
+class Trigger(Model):
+    """When a job runs. The calendar rules themselves are checked by `shared.recurrence`."""
+
+    type: Literal["Recurrence", "SlidingWindow", "Once"]
+    recurrence: JsonValue = None
+    inputs: JsonValue = None
+    run_at: JsonValue = None
+    skip_initial_run: JsonValue = None
+    max_lateness: Annotated[str, lasting(timedelta(0), timedelta(days=3660))] | None = None
+    jitter: Annotated[str, lasting(timedelta(0), DAY)] | None = None
+    runtime_configuration: TriggerConfiguration | None = None
+    operation_options: Annotated[str, options("SingleInstance")] | None = None
+
+
+class JobRequest(Model):
+    """The body of `POST /jobs` and `PUT /jobs/{id}`."""
+
+    id: str | None = None
+    description: Annotated[str, Field(max_length=4096)] | None = None
+    tags: (
+        Annotated[
+            dict[
+                Annotated[
+                    str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")
+                ],
+                Annotated[str, Field(max_length=256)],
+            ],
+            Field(max_length=50),
+        ]
+        | None
+    ) = None
+    # Completed: as an answer said it; changes nothing.
+    state: Literal["Enabled", "Suspended", "Disabled", "Completed"] = "Enabled"
+    trigger: Trigger
+    actions: Annotated[
+        dict[
+            Annotated[str, Field(pattern=_ACTION_NAME), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")],
+            AnyAction,
+        ],
+        Field(min_length=1, max_length=MAX_ACTIONS),
+    ]
+    parameters: dict[str, JsonValue] | None = None
+    service_type: Literal["TimerJob"] = "TimerJob"
+    history_limit: Annotated[int, Bounds(1, MAX_HISTORY)] = DEFAULT_HISTORY_LIMIT
+    delete_after: Annotated[str, lasting(timedelta(seconds=1), timedelta(days=3660))] | None = None

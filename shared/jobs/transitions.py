@@ -1,0 +1,165 @@
+"""What callers' operations make of a job: created, replaced, suspended, resumed. Pure (rules L1 to L6)."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from shared.errors import Conflict
+from shared.jobs.definition import load_definition, load_timing, pack_definition
+from shared.jobs.gate import opened
+from shared.jobs.identity import new_stamp
+from shared.jobs.model import (
+    Bound,
+    Core,
+    Counters,
+    Gate,
+    Job,
+    OpenSkip,
+    Pending,
+    State,
+    Stretch,
+    Waiting,
+)
+from shared.jobs.plan import Timing, first_turn, floor_after_reset, pending_at, skipped_stretch
+from shared.jobs.times import floor_second
+
+# Timing is compiled here for its schedule; lateness is dispatch's affair.
+_NO_LATENESS = timedelta(0)
+TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A job as an operation leaves it, with what goes into the same transaction: occurrences that waited and
+    now become runs, and records of what is not fired."""
+
+    job: Job
+    released: tuple[Waiting, ...] = ()
+    records: tuple[Stretch, ...] = field(default=())
+
+
+def timing_of(job: Job) -> Timing:
+    """When the job's occurrences fall due."""
+    return load_timing(job.core.definition, job.id, job.core.anchor, _NO_LATENESS)
+
+
+def bound_of(job: Job) -> Bound | None:
+    """How many runs of the job may be under way."""
+    return load_definition(job.core.definition).bound
+
+
+def created(job_id: str, definition: dict[str, Any], state: State, now: datetime) -> Job:
+    """A new job with its first timer."""
+    core = Core(
+        stamp=new_stamp(now),
+        generation=1,
+        anchor=floor_second(now),
+        definition=pack_definition(definition),
+        counters=Counters(),
+    )
+    job = Job(id=job_id, core=core, state=state, pending=None, created_at=now, updated_at=now)
+    return begun(job, now)
+
+
+def begun(job: Job, now: datetime) -> Job:
+    """The job with the first timer of its schedule; one that is Suspended sleeps until it is first enabled."""
+    pending = first_turn(job.core, timing_of(job), now)
+    job = replace(job, dormant=job.state is State.SUSPENDED)
+    return with_pending(replace(job, state=_live(job.state)), pending, now)
+
+
+def with_pending(job: Job, pending: Pending | None, now: datetime) -> Job:
+    """The job with this timer; Completed without any (N3), to be removed after `deleteAfter`."""
+    if pending is not None:
+        return replace(job, pending=pending)
+    keep = load_definition(job.core.definition).delete_after
+    until = floor_second(now + keep) + timedelta(seconds=1) if keep is not None else None
+    return replace(
+        job,
+        state=State.COMPLETED,
+        dormant=False,
+        pending=Pending(scheduled=until, due=until) if until else None,
+        gate=replace(job.gate, parked=False),
+    )
+
+
+def _live(state: State) -> State:
+    return State.SUSPENDED if state is State.SUSPENDED else State.ENABLED
+
+
+def reset(job: Job, packed: bytes, now: datetime, replay: bool) -> Job:
+    """The job with another schedule, which begins anew at `now` (L5); `replay` forgets what was dispatched."""
+    core = replace(
+        job.core,
+        stamp=new_stamp(now),
+        anchor=floor_second(now),
+        definition=packed,
+        floor=None if replay else floor_after_reset(job.core, timing_of(job).schedule),
+        counters=replace(job.core.counters, base=job.core.counters.fired),
+        skipping=None,
+    )
+    state = State.ENABLED if job.state is State.COMPLETED else job.state
+    gate = replace(job.gate, parked=False)
+    return begun(replace(job, core=core, state=state, gate=gate), now)
+
+
+def redefined(job: Job, packed: bytes, now: datetime) -> Job:
+    """The job with another definition whose schedule means the same: its timer stays where it is due (L4)."""
+    job = replace(job, core=replace(job.core, definition=packed))
+    if job.state is State.COMPLETED:
+        return with_pending(job, None, now)
+    if job.pending is None:
+        return job
+    return replace(job, pending=pending_at(timing_of(job), job.pending.scheduled, now))
+
+
+def suspended(job: Job) -> Job:
+    """The job suspended: nothing more is dispatched; what runs or waits for room goes on (L1)."""
+    if job.state is State.COMPLETED:
+        raise Conflict("the job is Completed, which is final")
+    return replace(job, state=State.SUSPENDED, gate=replace(job.gate, parked=False))
+
+
+def resumed(job: Job, now: datetime) -> Change:
+    """The job enabled again (L2, L3).
+
+    A recurrence goes on with its first point at or after `now`; what went by is one Skipped record. A sliding
+    window goes on with the first window not dispatched, Once with its run. A job created suspended without
+    startTime begins now.
+    """
+    if job.state is State.COMPLETED:
+        raise Conflict("the job is Completed, which is final")
+    if job.state is State.ENABLED:
+        return Change(job=job)
+    trigger = load_definition(job.core.definition).trigger
+    job = replace(job, state=State.ENABLED)
+    if job.dormant and trigger["type"] == "Recurrence" and "startTime" not in trigger["recurrence"]:
+        job = replace(job, core=replace(job.core, anchor=floor_second(now)))
+        return Change(job=begun(job, now))
+    job = replace(job, dormant=False)
+    assert job.pending
+    timing = timing_of(job)
+    if trigger["type"] != "Recurrence" or timing.due(job.pending.scheduled) >= now:
+        return Change(job=replace(job, pending=pending_at(timing, job.pending.scheduled, now)))
+    return _passed_over(job, job.pending.scheduled, timing, now)
+
+
+def _passed_over(job: Job, first: datetime, timing: Timing, now: datetime) -> Change:
+    point = timing.schedule.at_or_after(now)
+    if point is not None and point == first:
+        return Change(job=with_pending(job, pending_at(timing, point, now), now))
+    count = timing.schedule.count_between(first, now - TICK)
+    last = timing.schedule.last_until(now - TICK) or first
+    counters = job.core.counters
+    skip = OpenSkip(seq=counters.seq + 1, first=first, count=count)
+    record = skipped_stretch(skip, max(first, last), "the job was suspended")
+    counters = replace(counters, seq=skip.seq, skipped=counters.skipped + count)
+    job = replace(job, core=replace(job.core, counters=counters, skipping=None))
+    return Change(job=with_pending(job, pending_at(timing, point, now), now), records=(record,))
+
+
+def at_new_bound(job: Job, under_way: int) -> Change:
+    """The job with its gate as its (new) definition bounds it, `under_way` runs executing or idle."""
+    gate: Gate = replace(job.gate, running=under_way)
+    opening = opened(gate, bound_of(job))
+    return Change(job=replace(job, gate=opening.gate), released=opening.released)

@@ -1,0 +1,102 @@
+"""How an executing run leaves its row: completed, or idle until later; each a unit of a transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.jobs.model import Baton, Ended, Gate, Idle, Job, Run
+from shared.jobs.times import row_text
+from shared.storage.records import baton_row, idle_rows, job_gate, last_run_text, past_row, run_row
+from shared.storage.rows import idle_key, job_key, run_key, timer_key
+from shared.storage.table import Row, Verb, Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateChange:
+    """What the end of a run changes at its job's gate, as of `job`'s version: occurrences that waited become
+    `runs`, a parked window's `baton` goes back to the timers."""
+
+    job: Job
+    gate: Gate
+    runs: Sequence[Run] = ()
+    baton: Baton | None = None
+
+    def row(self) -> dict[str, Any]:
+        """What the job's row takes over."""
+        row = job_gate(self.job.id, self.gate)
+        return row | ({"nextDue": row_text(self.baton.pending.due)} if self.baton else {})
+
+    def writes(self) -> list[Write]:
+        """Those of other rows."""
+        writes = [Write(Verb.INSERT, run_row(run)) for run in self.runs]
+        return writes + ([Write(Verb.INSERT, baton_row(self.baton))] if self.baton else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """A run that is to be completed, and what is recorded of it.
+
+    `slot` is the history slot's row as it was read, {} where it was empty, None where it was not read since
+    no later run can have reached it. `summary` becomes the job's `lastRun`. `change` is None for a run that
+    counts at no gate. `idle` is the timer of a run that was idle, None for an executing one.
+    """
+
+    run: Run
+    ended: Ended
+    summary: dict[str, Any]
+    history_limit: int
+    mark: str
+    slot: Row | None = None
+    change: GateChange | None = None
+    idle: Idle | None = None
+
+    @property
+    def writes(self) -> list[Write]:
+        """[run away, history, job merged, gate]. A later run's record in the slot stays (history is a ring)."""
+        job_id = self.run.job_id
+        job = {"RowKey": job_key(job_id), "lastRun": last_run_text(self.summary)}
+        etag = ""
+        writes = self._away()
+        if self.change:
+            job |= self.change.row()
+            etag = self.change.job.etag
+            writes += self.change.writes()
+        writes.append(Write(Verb.MERGE, job, etag))
+        record = past_row(job_id, self.ended, self.history_limit, self.mark)
+        if self.slot is None:
+            writes.append(Write(Verb.PUT, record))
+        elif not self.slot:
+            writes.append(Write(Verb.INSERT, record))
+        elif self.slot["seq"] <= self.run.seq:
+            writes.append(Write(Verb.REPLACE, record, self.slot["etag"]))
+        return writes
+
+    def _away(self) -> list[Write]:
+        run = self.run
+        if self.idle is None:
+            return [Write(Verb.DELETE, {"RowKey": run_key(run.job_id, run.seq)}, run.etag)]
+        return [
+            Write(Verb.DELETE, {"RowKey": timer_key(self.idle.due, run.job_id, run.seq)}, self.idle.etag),
+            Write(Verb.DELETE, {"RowKey": idle_key(run.job_id, run.seq)}),
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A run that leaves memory until `due`, with its state and `mark`."""
+
+    run: Run
+    due: datetime
+
+    @property
+    def writes(self) -> list[Write]:
+        """[run away, its timer, the pointer to it, job merged]."""
+        run = self.run
+        timer, pointer = idle_rows(Idle(run=run, due=self.due))
+        return [
+            Write(Verb.DELETE, {"RowKey": run_key(run.job_id, run.seq)}, run.etag),
+            Write(Verb.INSERT, timer),
+            Write(Verb.INSERT, pointer),
+            Write(Verb.MERGE, {"RowKey": job_key(run.job_id)}),
+        ]

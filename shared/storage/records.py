@@ -1,0 +1,292 @@
+"""What each row holds: every value as properties, and back.
+
+Property texts of instants have a fixed width, so they compare as time does. A merge cannot remove a property,
+so "none" is the empty string. Small structures are JSON texts, large ones packed bytes in chunks.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from shared.jobs.definition import pack, unpack
+from shared.jobs.model import (
+    FORMAT_VERSION,
+    BadTimer,
+    Baton,
+    Core,
+    Counters,
+    Ended,
+    Gate,
+    Idle,
+    Job,
+    OpenSkip,
+    Pending,
+    Removal,
+    Run,
+    State,
+    Status,
+    Stretch,
+    Waiting,
+)
+from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
+from shared.storage.rows import idle_key, job_key, past_key, run_key, timer_key
+from shared.storage.table import Row
+
+UNLOCKED = row_text(EPOCH)
+CHUNK = 60 * 1024
+CHUNKS = 5
+
+
+def job_row(job: Job, mark: str) -> dict[str, Any]:
+    """The whole row of a job. `mark` names the transaction that writes it."""
+    return {
+        **job_progress(job.id, job.core, job.pending, job.state, job.fault),
+        **_identity(job.core),
+        "gate": _gate_text(job.gate),
+        "dormant": job.dormant,
+        "createdAt": row_text(job.created_at),
+        "updatedAt": row_text(job.updated_at),
+        "mark": mark,
+    }
+
+
+def job_progress(
+    job_id: str, core: Core, pending: Pending | None, state: State, fault: str = ""
+) -> dict[str, Any]:
+    """What a turn of its timer changes of a job's row."""
+    return {
+        "RowKey": job_key(job_id),
+        "state": str(state),
+        **_progress(core),
+        "nextScheduled": _optional(pending.scheduled if pending else None),
+        "nextDue": _optional(pending.due if pending else None),
+        "tzdata": pending.tzdata if pending else "",
+        "fault": fault,
+    }
+
+
+def job_gate(job_id: str, gate: Gate) -> dict[str, Any]:
+    """What a gate changes of a job's row."""
+    return {"RowKey": job_key(job_id), "gate": _gate_text(gate)}
+
+
+def read_job(row: Row) -> Job:
+    """The job in a row."""
+    scheduled, due = _instant(row["nextScheduled"]), _instant(row["nextDue"])
+    pending = Pending(scheduled=scheduled, due=due, tzdata=row["tzdata"]) if scheduled and due else None
+    return Job(
+        id=row["RowKey"].removeprefix("job:"),
+        core=_core(row),
+        state=State(row["state"]),
+        pending=pending,
+        created_at=from_row_text(row["createdAt"]),
+        updated_at=from_row_text(row["updatedAt"]),
+        gate=_gate(row["gate"]),
+        dormant=row["dormant"],
+        last_run=json.loads(row["lastRun"]) if row.get("lastRun") else None,
+        fault=row["fault"],
+        etag=row["etag"],
+    )
+
+
+def baton_row(baton: Baton) -> dict[str, Any]:
+    """The timer row of a job that is enabled."""
+    return {
+        "RowKey": timer_key(baton.pending.due, baton.job_id),
+        "kind": "fire",
+        "scheduled": row_text(baton.pending.scheduled),
+        "tzdata": baton.pending.tzdata,
+        **_progress(baton.core),
+        "setAsides": baton.set_asides,
+        **_identity(baton.core),
+    }
+
+
+def removal_row(removal: Removal) -> dict[str, Any]:
+    """The timer row of a job that is being deleted, or is to be."""
+    return {"RowKey": timer_key(removal.due, removal.job_id), "kind": "remove", "v": FORMAT_VERSION}
+
+
+def idle_rows(idle: Idle) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The timer row of an idle run, which holds all of it, and the row that says where that is."""
+    run = idle.run
+    key = timer_key(idle.due, run.job_id, run.seq)
+    timer = {**_run(run), "RowKey": key, "kind": "resume", "takeovers": run.takeovers}
+    return timer, {"RowKey": idle_key(run.job_id, run.seq), "timer": key, "v": FORMAT_VERSION}
+
+
+def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer:
+    """The timer in a row. One that cannot be read is a value, so that it stops nobody else."""
+    _, due_text, job_id, *rest = row["RowKey"].split(":")
+    try:
+        due = from_key_text(due_text)
+        if row["v"] != FORMAT_VERSION:
+            raise ValueError(f"the row has format version {row['v']}; this app reads {FORMAT_VERSION}")
+        if row["kind"] == "remove":
+            return Removal(job_id=job_id, due=due, etag=row["etag"])
+        if row["kind"] == "resume":
+            return Idle(run=_read_run(row, job_id, int(rest[0])), due=due, etag=row["etag"])
+        return Baton(
+            job_id=job_id,
+            core=_core(row),
+            pending=Pending(scheduled=from_row_text(row["scheduled"]), due=due, tzdata=row["tzdata"]),
+            set_asides=row["setAsides"],
+            etag=row["etag"],
+        )
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        return BadTimer(job_id=job_id, row=row, why=f"{type(error).__name__}: {error}", etag=row["etag"])
+
+
+def run_row(run: Run) -> dict[str, Any]:
+    """The row of an executing run."""
+    return {**_run(run), **run_lock(run)}
+
+
+def run_lock(run: Run) -> dict[str, Any]:
+    """What a lease changes of a run's row."""
+    return {
+        "RowKey": run_key(run.job_id, run.seq),
+        "owner": run.owner,
+        "lockedUntil": row_text(run.locked_until) if run.locked_until else UNLOCKED,
+        "takeovers": run.takeovers,
+    }
+
+
+def read_run(row: Row) -> Run:
+    """The run in the row of an executing run."""
+    _, job_id, seq = row["RowKey"].split(":")
+    return _read_run(row, job_id, int(seq))
+
+
+def _run(run: Run) -> dict[str, Any]:
+    window = [row_text(bound) for bound in run.window] if run.window else []
+    return {
+        "stamp": run.stamp,
+        "definition": run.definition,
+        "scheduled": row_text(run.scheduled),
+        "firedAt": row_text(run.fired_at),
+        "steady": run.steady,
+        "window": json.dumps(window),
+        "byHand": run.by_hand,
+        "gated": run.gated,
+        "mark": run.mark,
+        "v": FORMAT_VERSION,
+        **{f"state{n}": run.state[n * CHUNK : (n + 1) * CHUNK] for n in range(-(-len(run.state) // CHUNK))},
+    }
+
+
+def _read_run(row: Row, job_id: str, seq: int) -> Run:
+    window = [from_row_text(bound) for bound in json.loads(row["window"])]
+    locked_until = row.get("lockedUntil", UNLOCKED)
+    return Run(
+        job_id=job_id,
+        seq=seq,
+        stamp=row["stamp"],
+        definition=row["definition"],
+        scheduled=from_row_text(row["scheduled"]),
+        fired_at=from_row_text(row["firedAt"]),
+        owner=row.get("owner", ""),
+        locked_until=None if locked_until == UNLOCKED else from_row_text(locked_until),
+        takeovers=row["takeovers"],
+        steady=row["steady"],
+        window=(window[0], window[1]) if window else None,
+        by_hand=row["byHand"],
+        gated=row["gated"],
+        state=b"".join(row.get(f"state{n}", b"") for n in range(CHUNKS)),
+        mark=row["mark"],
+        etag=row["etag"],
+    )
+
+
+def past_row(job_id: str, record: Ended | Stretch, history_limit: int, mark: str = "") -> dict[str, Any]:
+    """The history row of a run that ended, or of a stretch."""
+    plain = {k: row_text(v) if isinstance(v, datetime) else v for k, v in asdict(record).items()}
+    return {
+        "RowKey": past_key(job_id, record.seq, history_limit),
+        "seq": record.seq,
+        "kind": "stretch" if isinstance(record, Stretch) else "run",
+        "record": pack(plain),
+        "mark": mark,
+        "v": FORMAT_VERSION,
+    }
+
+
+def read_past(row: Row) -> Ended | Stretch:
+    """The history record in a row."""
+    plain: dict[str, Any] = unpack(row["record"])
+    plain["status"] = Status(plain["status"])
+    times = ("first", "last") if row["kind"] == "stretch" else ("scheduled", "started", "ended")
+    plain |= {name: from_row_text(plain[name]) for name in times}
+    return Stretch(**plain) if row["kind"] == "stretch" else Ended(**plain)
+
+
+def last_run_text(summary: Mapping[str, Any]) -> str:
+    """The job row's short account of the run that ended last."""
+    return json.dumps(summary)
+
+
+def _identity(core: Core) -> dict[str, Any]:
+    return {
+        "stamp": core.stamp,
+        "generation": core.generation,
+        "anchor": row_text(core.anchor),
+        "floor": _optional(core.floor),
+        "definition": core.definition,
+        "v": FORMAT_VERSION,
+    }
+
+
+def _progress(core: Core) -> dict[str, Any]:
+    skip = core.skipping
+    return {
+        "counters": json.dumps(asdict(core.counters)),
+        "lastScheduled": _optional(core.last_scheduled),
+        "skipping": json.dumps([skip.seq, row_text(skip.first), skip.count]) if skip else "",
+    }
+
+
+def _core(row: Row) -> Core:
+    skipping = None
+    if row["skipping"]:
+        seq, first, count = json.loads(row["skipping"])
+        skipping = OpenSkip(seq=seq, first=from_row_text(first), count=count)
+    return Core(
+        stamp=row["stamp"],
+        generation=row["generation"],
+        anchor=from_row_text(row["anchor"]),
+        definition=row["definition"],
+        counters=Counters(**json.loads(row["counters"])),
+        last_scheduled=_instant(row["lastScheduled"]),
+        floor=_instant(row["floor"]),
+        skipping=skipping,
+    )
+
+
+def _gate_text(gate: Gate) -> str:
+    waiting = [[w.seq, w.stamp, row_text(w.scheduled), row_text(w.accepted), w.by_hand] for w in gate.waiting]
+    return json.dumps({"running": gate.running, "waiting": waiting, "parked": gate.parked})
+
+
+def _gate(text: str) -> Gate:
+    plain = json.loads(text)
+    waiting = tuple(
+        Waiting(
+            seq=seq,
+            stamp=stamp,
+            scheduled=from_row_text(scheduled),
+            accepted=from_row_text(accepted),
+            by_hand=by_hand,
+        )
+        for seq, stamp, scheduled, accepted, by_hand in plain["waiting"]
+    )
+    return Gate(running=plain["running"], waiting=waiting, parked=plain["parked"])
+
+
+def _optional(instant: datetime | None) -> str:
+    return row_text(instant) if instant else ""
+
+
+def _instant(text: str) -> datetime | None:
+    return from_row_text(text) if text else None
