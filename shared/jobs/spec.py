@@ -4,25 +4,15 @@ Every fault of a request is told at once, each with its field's path (API.md, RE
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic.functional_validators import WrapValidator, model_validator
 
 from shared.errors import Fault, InvalidInput
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT
@@ -36,7 +26,6 @@ READ_ONLY = frozenset(
 )
 MAX_TIMEOUT = timedelta(minutes=5)
 MAX_HISTORY = 1000
-_ACTION_NAME = r"^[A-Za-z0-9_-]{1,80}$"
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _OWN_HEADER = re.compile(
     r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
@@ -51,9 +40,9 @@ _REASONS = {
     "model_type": "must be an object",
     "dict_type": "must be an object",
     "string_type": "must be text",
-    "string_too_short": "must be at least {min_length} characters long",
     "string_too_long": "must be at most {max_length} characters long",
-    "too_long": "must have at most {max_length} members",
+    "too_short": "has too few members: it needs {min_length}",
+    "too_long": "has too many members: the limit is {max_length}",
     "literal_error": "must be {expected}",
     "value_error": "{error}",
 }
@@ -64,7 +53,7 @@ _TYPE = re.compile(r"(trigger\.|actions\.[^.]+\.(inputs\.retryPolicy\.)?)type")
 def told_as(reason: str) -> WrapValidator:
     """Whatever is wrong with a value is told by this one sentence."""
 
-    def check(value: Any, inner: ValidatorFunctionWrapHandler) -> Any:
+    def check(value: Any, inner: Callable[[Any], Any]) -> Any:
         try:
             return inner(value)
         except ValidationError:
@@ -80,6 +69,13 @@ def _duration(low: timedelta, high: timedelta) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def _check_id(job_id: str) -> str:
+    try:
+        return check_id(job_id)
+    except InvalidInput as error:
+        raise ValueError(error.faults[0].reason) from None
 
 
 def _check_uri(uri: str) -> str:
@@ -119,10 +115,13 @@ def _name_once(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-def _one_member(value: Any) -> Any:
-    if isinstance(value, dict) and len(value) != 1:
-        raise ValueError("must have exactly one member")
-    return value
+ActionName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$"), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")
+]
+TagName = Annotated[str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")]
+HeaderName = Annotated[str, AfterValidator(_check_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_check_header_value)]
+QueryValue = Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]
 
 
 class Model(BaseModel):
@@ -150,17 +149,8 @@ class HttpInputs(Model):
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
     uri: Annotated[str, Field(max_length=8192), AfterValidator(_check_uri)]
-    headers: Annotated[
-        dict[
-            Annotated[str, AfterValidator(_check_header_name)], Annotated[str, AfterValidator(_check_header_value)]
-        ],
-        Field(max_length=50),
-        AfterValidator(_name_once),
-    ] = {}
-    queries: Annotated[
-        dict[str, Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]],
-        Field(max_length=100),
-    ] = {}
+    headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50), AfterValidator(_name_once)] = {}
+    queries: Annotated[dict[str, QueryValue], Field(max_length=100)] = {}
     body: JsonValue = None
     retry_policy: RetryPolicy | None = None
 
@@ -192,30 +182,12 @@ class Trigger(Model):
 class JobRequest(Model):
     """The body of `POST /jobs` and `PUT /jobs/{id}`."""
 
-    id: str | None = None
+    id: Annotated[str, AfterValidator(_check_id)] | None = None
     description: Annotated[str, Field(max_length=4096)] | None = None
-    tags: (
-        Annotated[
-            dict[
-                Annotated[
-                    str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")
-                ],
-                Annotated[str, Field(max_length=256)],
-            ],
-            Field(max_length=50),
-        ]
-        | None
-    ) = None
+    tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], Field(max_length=50)] | None = None
     state: Literal["Enabled", "Completed"] = "Enabled"  # Completed: as an answer said it; changes nothing
     trigger: Trigger
-    actions: Annotated[
-        dict[
-            Annotated[str, Field(pattern=_ACTION_NAME), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")],
-            HttpAction,
-        ],
-        Field(min_length=1, max_length=1),
-        BeforeValidator(_one_member),
-    ]
+    actions: Annotated[dict[ActionName, HttpAction], Field(min_length=1, max_length=1)]
     parameters: dict[str, JsonValue] | None = None
     service_type: Literal["TimerJob"] = "TimerJob"
     history_limit: Annotated[
@@ -234,7 +206,6 @@ def parse_job(body: JsonValue, created: datetime) -> tuple[str | None, dict[str,
     request, of_shape = read_model(JobRequest, plain)
     faults = and_faults(faults, _expression_faults(plain.get("actions"), "actions"))
     faults = and_faults(faults, of_shape)
-    faults = and_faults(faults, _id_faults(plain.get("id")))
     faults = and_faults(faults, trigger_faults(plain.get("trigger"), plain.get("parameters"), created))
     if faults or request is None:
         raise InvalidInput(_as_written(f, body) for f in _without_dependent(faults))
@@ -257,13 +228,10 @@ def trigger_faults(trigger: Any, parameters: Any, created: datetime) -> list[Fau
     faults = []
     if trigger["type"] == "Once" and trigger.get("maxLateness") is not None:
         faults.append(Fault("trigger.maxLateness", "does not apply to Once, which runs whenever it can"))
-    known = {field.alias for field in Trigger.model_fields.values()}
+    names = {field.alias for field in Trigger.model_fields.values()}
+    known = {name: value for name, value in trigger.items() if name in names}
     try:
-        compile_trigger(
-            {k: v for k, v in trigger.items() if k in known},
-            created,
-            parameters if isinstance(parameters, dict) else {},
-        )
+        compile_trigger(known, created, parameters if isinstance(parameters, dict) else {})
     except InvalidInput as error:
         faults += [f if f.field.split(".")[0] == "parameters" else f.under("trigger") for f in error.faults]
     return faults
@@ -285,10 +253,7 @@ def _without_short_forms(body: dict[str, JsonValue]) -> tuple[dict[str, JsonValu
     """The body with `trigger` for `triggers` and `actions` for `action`; faults in terms of these."""
     forms = (("trigger", "triggers"), ("action", "actions"))
     body = {k: v for k, v in body.items() if v is not None or k not in chain(*forms)}
-    faults = []
-    for short, long in forms:
-        if short in body and long in body:
-            faults.append(Fault(long, f"must not be given beside {short}"))
+    faults = [Fault(two, f"must not be given beside {one}") for one, two in forms if {one, two} <= body.keys()]
     triggers = body.pop("triggers", None)
     if triggers is not None and "trigger" not in body:
         if isinstance(triggers, dict) and len(triggers) == 1:
@@ -350,16 +315,6 @@ def _expression_faults(value: JsonValue, path: str) -> list[Fault]:
         return [f for n, child in enumerate(value) for f in _expression_faults(child, f"{path}.{n}")]
     if isinstance(value, str) and ("@{" in value or (value[:1] == "@" and value[1:2] != "@")):
         return [Fault(path, f"is an expression, which action inputs do not take: {value[:60]!r}")]
-    return []
-
-
-def _id_faults(job_id: JsonValue) -> list[Fault]:
-    if not isinstance(job_id, str):
-        return []  # absent, or the model has told
-    try:
-        check_id(job_id)
-    except InvalidInput as error:
-        return list(error.faults)
     return []
 
 
