@@ -22,6 +22,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 
+from shared.errors import InvalidInput
+from shared.jobs.identity import check_id
 from shared.jobs.times import duration_text
 from shared.recurrence import parse_duration
 
@@ -71,6 +73,14 @@ def lasting(low: timedelta, high: timedelta) -> AfterValidator:
 def holds_expression(text: str) -> bool:
     """Whether a text's value is known only when the action runs."""
     return "@{" in text or (text.startswith("@") and not text.startswith("@@"))
+
+
+def check_job_id(job_id: str) -> str:
+    """A job's id."""
+    try:
+        return check_id(job_id)
+    except InvalidInput as error:
+        raise ValueError(error.faults[0].reason) from None
 
 
 def check_uri(uri: str) -> str:

@@ -14,6 +14,7 @@ from shared.jobs.fields import (
     Model,
     check_header_name,
     check_header_value,
+    check_job_id,
     check_uri,
     lasting,
     name_once,
@@ -26,7 +27,13 @@ MAX_HISTORY = 1000
 MAX_ACTIONS = 100
 MAX_RUNS = 50
 DAY = timedelta(days=1)
-_ACTION_NAME = r"^[A-Za-z0-9_-]{1,80}$"
+ActionName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$"), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")
+]
+TagName = Annotated[str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")]
+HeaderName = Annotated[str, AfterValidator(check_header_name)]
+HeaderValue = Annotated[str, AfterValidator(check_header_value)]
+QueryValue = Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]
 
 
 class NoRetry(Model):
@@ -79,17 +86,8 @@ class HttpInputs(Model):
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
     uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri)]
-    headers: Annotated[
-        dict[
-            Annotated[str, AfterValidator(check_header_name)], Annotated[str, AfterValidator(check_header_value)]
-        ],
-        Field(max_length=50),
-        AfterValidator(name_once),
-    ] = Field(default_factory=dict)
-    queries: Annotated[
-        dict[str, Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]],
-        Field(max_length=100),
-    ] = Field(default_factory=dict)
+    headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50), AfterValidator(name_once)] = {}
+    queries: Annotated[dict[str, QueryValue], Field(max_length=100)] = {}
     body: JsonValue = None
     retry_policy: Annotated[NoRetry | FixedRetry | ExponentialRetry, Field(discriminator="type")] | None = None
     authentication: Annotated[Identity | Raw, Field(discriminator="type")] | None = None
@@ -213,30 +211,13 @@ class Trigger(Model):
 class JobRequest(Model):
     """The body of `POST /jobs` and `PUT /jobs/{id}`."""
 
-    id: str | None = None
+    id: Annotated[str, AfterValidator(check_job_id)] | None = None
     description: Annotated[str, Field(max_length=4096)] | None = None
-    tags: (
-        Annotated[
-            dict[
-                Annotated[
-                    str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")
-                ],
-                Annotated[str, Field(max_length=256)],
-            ],
-            Field(max_length=50),
-        ]
-        | None
-    ) = None
+    tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], Field(max_length=50)] | None = None
     # Completed: as an answer said it; changes nothing.
     state: Literal["Enabled", "Suspended", "Disabled", "Completed"] = "Enabled"
     trigger: Trigger
-    actions: Annotated[
-        dict[
-            Annotated[str, Field(pattern=_ACTION_NAME), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")],
-            AnyAction,
-        ],
-        Field(min_length=1, max_length=MAX_ACTIONS),
-    ]
+    actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)]
     parameters: dict[str, JsonValue] | None = None
     service_type: Literal["TimerJob"] = "TimerJob"
     history_limit: Annotated[int, Bounds(1, MAX_HISTORY)] = DEFAULT_HISTORY_LIMIT

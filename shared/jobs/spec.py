@@ -15,7 +15,6 @@ from shared.jobs.context import check_inputs
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT
 from shared.jobs.faults import TYPE, and_faults, read_model, renamed, step_name
 from shared.jobs.graph import order_faults
-from shared.jobs.identity import check_id
 from shared.jobs.model import State
 from shared.jobs.request import JobRequest, Trigger
 from shared.recurrence import Schedule, compile_trigger
@@ -51,7 +50,6 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     faults = and_faults(faults, check_inputs(actions, parameters, has_windows))
     faults = and_faults(faults, of_shape)
     faults = and_faults(faults, order_faults(actions))
-    faults = and_faults(faults, _id_faults(plain.get("id")))
     faults = and_faults(faults, trigger_faults(trigger, parameters, created))
     if faults or request is None:
         raise InvalidInput(_as_written(f, body) for f in _without_dependent(faults))
@@ -99,10 +97,7 @@ def _without_short_forms(body: dict[str, JsonValue]) -> tuple[dict[str, JsonValu
     """The body with `trigger` for `triggers` and `actions` for `action`; faults in terms of these."""
     forms = (("trigger", "triggers"), ("action", "actions"))
     body = {k: v for k, v in body.items() if v is not None or k not in chain(*forms)}
-    faults = []
-    for short, long in forms:
-        if short in body and long in body:
-            faults.append(Fault(long, f"must not be given beside {short}"))
+    faults = [Fault(two, f"must not be given beside {one}") for one, two in forms if {one, two} <= body.keys()]
     triggers = body.pop("triggers", None)
     if triggers is not None and "trigger" not in body:
         if isinstance(triggers, dict) and len(triggers) == 1:
@@ -124,16 +119,6 @@ def _as_written(fault: Fault, body: Mapping[str, JsonValue]) -> Fault:
     if body.get("action") is not None and body.get("actions") is None:
         fault = renamed(fault, "actions.Action", "action")
     return fault
-
-
-def _id_faults(job_id: JsonValue) -> list[Fault]:
-    if not isinstance(job_id, str):
-        return []  # absent, or the model has told
-    try:
-        check_id(job_id)
-    except InvalidInput as error:
-        return list(error.faults)
-    return []
 
 
 def _canonical(request: JobRequest) -> dict[str, Any]:

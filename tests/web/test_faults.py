@@ -93,10 +93,8 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
 
 
 async def test_the_detail_sums_up_the_first_faults(at: Bench) -> None:
-    response = await ask(at, "create", put_in("historyLimit", 0) | {"id": ""})
-    assert (
-        "historyLimit must be an integer from 1 to 1000; id must be 1 to 128 characters" in response.body["detail"]
-    )
+    response = await ask(at, "create", put_in("historyLimit", 0) | {"tags": 5})
+    assert response.body["detail"] == "tags must be an object; historyLimit must be an integer from 1 to 1000"
 
 
 async def test_of_a_thing_of_an_unknown_type_nothing_but_that_is_told(at: Bench) -> None:
@@ -128,7 +126,7 @@ async def test_storage_that_does_not_answer_makes_routes_unavailable(
     for response in (await ask(at, "get", job="a"), await ask(at, "list"), await put(at, "a", valid())):
         assert response.status == 503
         assert response.headers["Content-Type"] == "application/problem+json"
-        assert "127.0.0.1" not in response.body["detail"]
+        assert response.body["detail"] == "storage does not answer; try again later"
     at.wire.lose_answer = lambda line: False
 
 

@@ -167,7 +167,7 @@ async def test_the_job_does_what_the_preview_said(at: Bench, trigger: Any) -> No
     made = await at.create(**valid(id="a", trigger=trigger))
     assert made["warnings"] == said["warnings"]
     assert made["describe"] == said["describe"]
-    done = []
+    done: list[str] = []
     while (following := (await at.call("get", id="a")).body["nextOccurrence"]) and len(done) < 4:
         done.append(following)
         at.clock.now = max(NOON, datetime.fromisoformat(following)) + timedelta(seconds=1)
