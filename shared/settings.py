@@ -1,5 +1,6 @@
 """App settings, read once from the environment into one frozen object."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,6 +11,7 @@ from shared.recurrence import parse_duration
 
 T = TypeVar("T")
 
+QUEUE = r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*"
 STORAGE = "AzureWebJobsStorage"
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -56,15 +58,15 @@ def read_settings(env: Mapping[str, str]) -> Settings:
 
     settings = Settings(
         storage=read(STORAGE, None, str),
-        table_name=read("TABLE_NAME", "timerjobs", str),
-        queue_name=read("QUEUE_NAME", "timerjobs-tickets", str),
+        table_name=read("TABLE_NAME", "timerjobs", _name(r"[A-Za-z][A-Za-z0-9]{2,62}", "a table")),
+        queue_name=read("QUEUE_NAME", "timerjobs-tickets", _name(QUEUE, "a queue")),
         partitions=read("PARTITIONS", "16", _integer(1, 256)),
         horizon=read("HORIZON", "P6D", _duration(timedelta(minutes=1), 6 * DAY)),
         detection_period=read("DETECTION_PERIOD", "PT1M", _duration(SECOND, timedelta(hours=1))),
         lock_duration=read("LOCK_DURATION", "PT1M", _duration(15 * SECOND, timedelta(hours=1))),
         max_executing=read("MAX_EXECUTING", "200", _integer(1, 10_000)),
         default_max_lateness=read("DEFAULT_MAX_LATENESS", "PT1H", _duration(timedelta(0), 366 * DAY)),
-        events_queue=read("EVENTS_QUEUE", "", str),
+        events_queue=read("EVENTS_QUEUE", "", _name(f"|{QUEUE}", "a queue")),
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
@@ -75,6 +77,15 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     if faults:
         raise Misconfigured(faults)
     return settings
+
+
+def _name(pattern: str, thing: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"must be the name of {thing}, which {text!r} cannot be")
+        return text
+
+    return parse
 
 
 def _integer(low: int, high: int) -> Callable[[str], int]:

@@ -146,7 +146,7 @@ async def build(
         clients = _Clients(settings, transport, opened)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
-        session = await opened.enter_async_context(_http_session(settings))
+        session = await opened.enter_async_context(_http_session())
         parts = await _parts(settings, clients, session)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
@@ -197,11 +197,12 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
     return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
 
 
-def _http_session(settings: Settings) -> aiohttp.ClientSession:
+def _http_session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
         auto_decompress=False,
-        connector=aiohttp.TCPConnector(limit=settings.max_executing),
+        # A kept connection may be closed by its other end just as the next request goes out.
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     )
@@ -254,7 +255,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         store.runs,
         store.ledger,
         store.tickets,
-        announcer,
+        lock_duration=settings.lock_duration,
         period=settings.detection_period,
         horizon=settings.horizon,
         clock=clock,

@@ -34,7 +34,7 @@ from shared.jobs.transitions import (
 )
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
-from shared.storage.table import Refused
+from shared.storage.table import Refused, StoreFailed
 
 TRIES = 20
 MOST_GATED = 80  # executing runs that one transaction can put under a new bound
@@ -223,10 +223,10 @@ class Admin:
         return replace(counted, records=change.records), gated
 
     async def _shorten_history(self, job_id: str, limit: int) -> None:
-        """Removes the slots above a lowered limit. A crash before it: readers cut history at the limit."""
-        keys = await self._jobs.keys_of(job_id, ("past",), since=limit)
-        with suppress(Refused):  # somebody else removes them, or the job
-            await self._remover.delete_rows(job_id, keys)
+        """Keeps the newest records, in the slots of a lowered limit. A crash before it: the next change of the
+        limit tidies up; readers show the newest of what is there."""
+        with suppress(Refused, StoreFailed):  # somebody else changes them, or the job; it is done but for this
+            await self._runs.shorten_history(job_id, limit)
 
     async def _announce(self, job: Job, now: datetime) -> None:
         if job.pending and job.state is State.ENABLED and not job.gate.parked:
@@ -248,18 +248,21 @@ def _parse_for(job_id: str, body: Any, created_at: datetime) -> JobBody:
 
 def _replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
     """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
+    records: tuple[Stretch, ...] = ()
     asked = None if replay else _unchanged_schedule(old, body)
     if asked is not None:
         packed = pack_definition(asked.definition)
         job = old if packed == old.core.definition else redefined(old, packed, now)
     else:
         asked = _parse_for(old.id, body, floor_second(now))
-        before = replace(old, state=asked.state) if old.state is not State.COMPLETED else old
-        job = reset(before, pack_definition(asked.definition), now, replay)
+        made = reset(old, pack_definition(asked.definition), asked.state, now, replay)
+        job, records = made.job, made.records
     change = Change(job=job)
     if job.state is not State.COMPLETED and asked.state is not job.state:
         change = resumed(job, now) if asked.state is State.ENABLED else Change(job=suspended(job))
-    return change if change.job == old else replace(change, job=_raised(change.job, now)), asked
+    if change.job == old:
+        return change, asked
+    return replace(change, job=_raised(change.job, now), records=records + change.records), asked
 
 
 def _unchanged_schedule(old: Job, body: Any) -> JobBody | None:

@@ -70,7 +70,7 @@ class Aimer:
             run = _lock(fired, this, room > 0 and definition.is_short)
         keep = definition.delete_after
         until = this.now + keep if keep is not None else None
-        return aim(baton, turn, run, definition.history_limit, job, until)
+        return aim(baton, turn, run, definition.history_limit, job, until, this.mark)
 
 
 def _lock(run: Run, this: Pass, inline: bool) -> Run:

@@ -25,15 +25,21 @@ FULL = 33  # completions that fill a transaction
 
 @dataclass(slots=True)
 class Capacity:
-    """How many runs this process executes at once. A soft bound: it decides what a pass starts itself."""
+    """How many runs this process executes at once. Passes reserve what they may start before they look for it."""
 
     limit: int
     executing: int = 0
+    reserved: int = 0
 
-    @property
-    def free(self) -> int:
-        """How many more may start now."""
-        return max(0, self.limit - self.executing)
+    def reserve(self, most: int) -> int:
+        """Room for up to `most` runs; give it back by `release` when they have started."""
+        room = max(0, min(most, self.limit - self.executing - self.reserved))
+        self.reserved += room
+        return room
+
+    def release(self, room: int) -> None:
+        """Gives back what was reserved."""
+        self.reserved -= room
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,8 @@ class Crew:
            stored is repeated with the same idempotency keys.
         """
         lease = Lease(run, self._shop.runs, self._shop.lock_duration, self._shop.clock)
+        if lease.expired(self._shop.clock()) and not await self._regained(lease):
+            return
         keeping = asyncio.create_task(lease.keep())
         performing = asyncio.create_task(self._shop.performer.perform(run, lease.checkpoint))
         try:
@@ -127,6 +135,17 @@ class Crew:
             self._ready.append(self._shop.leaver.rest(lease.run, result))
         else:
             self._ready.append(await self._shop.leaver.ending(lease.run, result))
+
+    async def _regained(self, lease: Lease) -> bool:
+        """Whether a lock that ran out before its run began is still to be had."""
+        try:
+            await lease.renew()
+        except LeaseLost as loss:
+            log.warning(
+                "lost the lease before it began: %s", loss, extra={"action": "execute", **about(lease.run)}
+            )
+            return False
+        return True
 
     async def _complete_all(self) -> None:
         try:
@@ -159,7 +178,8 @@ class Crew:
             self.again = self.again or opened.again
             for run in opened.runs:
                 self.start(run)
-        for batch in pack_units(unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)):
+        for packed in pack_units(unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)):
+            batch = await leaver.held(self._partition, packed)
             dues = await leaver.commit(self._partition, batch)
             await self._shop.announcer.written(self._partition, dues, self._shop.clock())
 

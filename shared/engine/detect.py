@@ -4,9 +4,7 @@ import asyncio
 import logging
 from datetime import datetime, timedelta
 
-from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
-from shared.engine.lease import SKEW
 from shared.jobs.times import SECOND, floor_second
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger, Progress
@@ -36,8 +34,8 @@ class Detector:
         runs: Runs,
         ledger: Ledger,
         tickets: Tickets,
-        announcer: Announcer,
         *,
+        lock_duration: timedelta,
         period: timedelta,
         horizon: timedelta,
         clock: Clock,
@@ -47,7 +45,7 @@ class Detector:
         self._runs = runs
         self._ledger = ledger
         self._tickets = tickets
-        self._announcer = announcer
+        self._lock_duration = lock_duration
         self._period = period
         self._horizon = horizon
         self._clock = clock
@@ -80,6 +78,6 @@ class Detector:
             await self._tickets.send(Ticket(partition, floor_second(now)))
         if since < horizon:
             dues = await self._timers.dues(partition, since, horizon)
-            await self._announcer.written(partition, dues, now)
-        if await self._runs.free(partition, now - SKEW, limit=1):
+            await self._tickets.announce(partition, dues)
+        if await self._runs.free(partition, now, self._lock_duration, limit=1):
             await self._tickets.send(Ticket(partition))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -9,12 +10,11 @@ from uuid import uuid4
 from shared.engine.aiming import Pass
 from shared.engine.announce import Announcer
 from shared.engine.crew import Crew, Workshop
-from shared.engine.fire import Firer
-from shared.engine.lease import SKEW
+from shared.engine.fire import Due, Fired, Firer
 from shared.engine.removal import Remover
 from shared.errors import TimerJobsError
 from shared.jobs.model import Removal, Run
-from shared.jobs.times import floor_second
+from shared.jobs.times import EPOCH, floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
@@ -49,6 +49,7 @@ class Dispatcher:
         self._line = line
         self._shop = shop
         self._owner = owner
+        self._put_off: dict[str, datetime] = {}
 
     async def carry_out(self, ticket: Ticket) -> None:
         """What the ticket says. Raises StoreFailed where storage does; the ticket then comes again."""
@@ -96,32 +97,39 @@ class Dispatcher:
         after, again = "", False
         for _ in range(PAGES):
             timers, after = await self._line.timers.due(partition, now, after, PAGE)
-            this = self._pass(partition, now)
-            fired = await self._line.firer.fire([t for t in timers if not isinstance(t, Removal)], this)
-            for run in fired.locked:
-                crew.start(run)
-            await self._line.announcer.written(partition, [due for due in fired.dues if due > now], now)
-            for _ in range(0, fired.unlocked, TAKE):
-                await self._line.tickets.send(Ticket(partition))
+            due = [timer for timer in timers if not isinstance(timer, Removal)]
+            fired = await self._fire(partition, due, now, crew)
             if fired.met_another:
                 return False
             for timer in timers:
                 if isinstance(timer, Removal):
                     await self._remove(timer, now)
-            again = again or any(due <= now for due in fired.dues)
+            again = again or any(due_at <= now for due_at in fired.dues)
             if not after:
                 return again
         return again or fired.turns > 0
 
-    def _pass(self, partition: str, now: datetime) -> Pass:
-        return Pass(
+    async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
+        """One page. What was committed is announced and started also where a later batch fails."""
+        capacity = self._shop.capacity
+        room = capacity.reserve(len(due))
+        fired = Fired(start=crew.start)
+        this = Pass(
             partition=partition,
             now=now,
             owner=self._owner,
             mark=uuid4().hex,
-            room=self._shop.capacity.free,
-            locked_until=now + self._shop.lock_duration,
+            room=room,
+            locked_until=self._shop.clock() + self._shop.lock_duration,
         )
+        try:
+            await self._line.firer.fire(due, this, fired)
+        finally:
+            capacity.release(room)
+            await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
+            for _ in range(0, fired.unlocked, TAKE):
+                await self._line.announcer.runs(partition)
+        return fired
 
     async def _remove(self, timer: Removal, now: datetime) -> None:
         try:
@@ -134,19 +142,29 @@ class Dispatcher:
 
         Taken by one transaction; one more ticket goes out if there are more.
         """
-        limit = min(TAKE, self._shop.capacity.free)
-        if limit == 0:
-            await self._line.tickets.send(Ticket(partition), CROWDED)
+        room = self._shop.capacity.reserve(TAKE)
+        if room == 0:
+            await self._come_again(partition)
             return
-        now = self._shop.clock()
-        free = await self._shop.runs.free(partition, now - SKEW, limit)
         async with Crew(partition, self._shop) as crew:
-            for run in await self._take(partition, free, now):
-                crew.start(run)
-            if len(free) == limit:
+            try:
+                now = self._shop.clock()
+                free = await self._shop.runs.free(partition, now, self._shop.lock_duration, room)
+                for run in await self._take(partition, free, now):
+                    crew.start(run)
+            finally:
+                self._shop.capacity.release(room)
+            if len(free) == room:
                 await self._line.tickets.send(Ticket(partition))
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
+
+    async def _come_again(self, partition: str) -> None:
+        """Puts a ticket for runs off, since this process executes all it can; one for each partition is enough."""
+        now = self._shop.clock()
+        if self._put_off.get(partition, EPOCH) <= now:
+            self._put_off[partition] = now + CROWDED
+            await self._line.tickets.send(Ticket(partition), CROWDED)
 
     async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
         """Locks the runs, each at the version it was read; those somebody else took are left out."""

@@ -1,7 +1,7 @@
 """Firing a page of due timers: aimed one by one, committed in bulk, refused transactions taken apart."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -24,10 +24,11 @@ Due = Baton | Idle | BadTimer
 
 @dataclass(slots=True)
 class Fired:
-    """What firing came to: runs locked by this process, how many more wait for an executor, the seconds at
-    which moved timers are due next, how many timers were dealt with, and whether another pass was met."""
+    """What firing comes to, as it goes: `start` is given each run locked by this process as soon as it is
+    committed; how many more wait for an executor, the seconds at which moved timers are due next, how many
+    timers were dealt with, and whether another pass was met."""
 
-    locked: list[Run] = field(default_factory=list)
+    start: Callable[[Run], None]
     unlocked: int = 0
     dues: set[datetime] = field(default_factory=set)
     turns: int = 0
@@ -55,12 +56,11 @@ class Firer:
         self._aimer = aimer
         self._events = events
 
-    async def fire(self, timers: Sequence[Due], this: Pass) -> Fired:
+    async def fire(self, timers: Sequence[Due], this: Pass, fired: Fired) -> None:
         """Fires each timer's occurrence, or wakes its run; one that cannot be planned or written is set aside.
 
         Stops at the first batch most of which another pass has taken.
         """
-        fired = Fired()
         shots: list[_Aimed] = []
         room = this.room
         for timer in timers:
@@ -79,7 +79,6 @@ class Firer:
             await self._commit(batch, this, fired)
             if fired.met_another:
                 break
-        return fired
 
     async def _tell(self, aimed: _Aimed, this: Pass) -> None:
         shot = aimed.shot
@@ -130,8 +129,7 @@ class Firer:
     async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str, tries: int = 1) -> None:
         """A shot that is refused alone although its timer is as it was read."""
         if aimed.shot.gated and tries < TRIES_AT_A_GATE:
-            room = 1 if aimed.shot.run and aimed.shot.run.owner else 0
-            again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, room))
+            again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, this.room))
             try:
                 etags = await self._timers.fire(this.partition, [again.shot])
             except Refused as refusal:
@@ -146,10 +144,14 @@ class Firer:
             await self._set_aside(aimed.timer, this, f"cannot be written: {why}", fired)
 
     async def _is_own_commit(self, gone: Sequence[Shot], this: Pass) -> bool:
+        """Whether the first of these shots that leaves a trace bears this pass's mark."""
         for shot in gone:
             if shot.run:
                 run = await self._runs.get(shot.run.job_id, shot.run.seq)
                 return run is not None and run.mark == this.mark
+            if shot.records:
+                slot = await self._runs.slot(shot.job_id, shot.records[-1].seq, shot.history_limit)
+                return bool(slot) and slot["mark"] == this.mark
         return False
 
     async def _etag(self, shot: Shot) -> str:
@@ -161,9 +163,9 @@ class Firer:
         for shot, etag in zip(shots, etags, strict=True):
             if shot.next_due:
                 fired.dues.add(shot.next_due)
-            if shot.run and shot.run.owner:
-                fired.locked.append(replace(shot.run, etag=etag))
-            elif shot.run:
+            if shot.run and shot.run.owner and etag:
+                fired.start(replace(shot.run, etag=etag))
+            elif shot.run and not shot.run.owner:
                 fired.unlocked += 1
             for record in shot.records:
                 log.warning(

@@ -7,14 +7,10 @@ from datetime import datetime, timedelta
 
 from shared.engine.clock import Clock
 from shared.jobs.model import Run
-from shared.storage.runs import Runs
+from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
 
 log = logging.getLogger("timerjobs.lease")
-
-# Clocks of two instances may differ by this much and no run has two holders: others count a lock as expired
-# so much later than it says, its owner so much earlier.
-SKEW = timedelta(seconds=5)
 
 
 CHECKPOINT_TRIES = 5
@@ -36,9 +32,14 @@ class Lease:
         self._writing = asyncio.Lock()  # a renewal and a checkpoint never have one version in hand
 
     async def keep(self) -> None:
-        """Renews at half of the lock's life until `release`. Raises LeaseLost once the lock is not held."""
-        while not await self._stopped_within(self._duration / 2):
+        """Renews when half of the lock's life is over, until `release`. Raises LeaseLost once it is not held."""
+        while not await self._stopped_within(self._half_of_the_rest()):
             await self.renew()
+
+    def _half_of_the_rest(self) -> timedelta:
+        until = self.run.locked_until
+        rest = until - SKEW - self._clock() if until else timedelta(0)
+        return max(self._duration / 20, min(self._duration, rest) / 2)
 
     async def renew(self) -> None:
         """Prolongs the lock. Raises LeaseLost if it was taken, or storage did not answer until it ran out."""
@@ -90,6 +91,8 @@ class Lease:
         self._stop.set()
 
     async def _stopped_within(self, wait: timedelta) -> bool:
+        if self._stop.is_set():
+            return True
         try:
             await asyncio.wait_for(self._stop.wait(), wait.total_seconds())
         except TimeoutError:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.engine.clock import Clock
-from shared.engine.lease import SKEW, same_holder
+from shared.engine.lease import same_holder
 from shared.engine.perform import Resting
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
 from shared.jobs.gate import left
@@ -18,7 +18,7 @@ from shared.jobs.times import ceil_second, floor_second, json_text
 from shared.storage.endings import Ending, GateChange, Rest
 from shared.storage.jobs import Jobs
 from shared.storage.rows import run_key
-from shared.storage.runs import Runs
+from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
 
 log = logging.getLogger("timerjobs.execute")
@@ -55,33 +55,60 @@ class Leaver:
         """The unit that completes a run.
 
         A job fires at most once a second and records at most a stretch beside it: only if more than
-        `historyLimit` such records fit into the run's life can its slot hold a later one, and is read. A gated
-        job, and runs made by hand, may be faster.
+        `historyLimit` such records fit into the run's life can its slot hold a later one, and is read. Runs
+        made by hand may be faster; a gated job too, but its row is read when it is completed.
         """
         limit = history_limit(run)
         lived = (ended.ended - run.fired_at).total_seconds()
-        crowded = 2 * (lived + 2) >= limit or run.gated or run.by_hand
+        crowded = not run.gated and (2 * (lived + 2) >= limit or run.by_hand)
         slot = await self._runs.slot(run.job_id, run.seq, limit) if crowded or reread else None
         return Ending(
             run=run, ended=ended, summary=summary(ended), history_limit=limit, mark=uuid4().hex, slot=slot
         )
 
-    async def commit(self, partition: str, batch: Sequence[Ending | Rest]) -> list[datetime]:
-        """Commits units that count at no gate; one at fault is found by halving and settled alone.
+    async def held(self, partition: str, batch: Sequence[Ending | Rest]) -> list[Ending | Rest]:
+        """The units, their locks renewed by one transaction where they are half over: completions may queue."""
+        now = self._clock()
+        until = now + self._lock_duration
+        old = [u.run for u in batch if u.run.locked_until and u.run.locked_until < now + self._lock_duration / 2]
+        if not old:
+            return list(batch)
+        try:
+            renewed = await self._runs.lock(partition, [replace(run, locked_until=until) for run in old])
+        except (Refused, StoreFailed):
+            return list(batch)  # their commit tells which of them is lost
+        fresh = {(run.job_id, run.seq): run for run in renewed}
+        return [replace(u, run=fresh.get((u.run.job_id, u.run.seq), u.run)) for u in batch]
 
-        Gives the seconds at which resting runs are due.
+    async def commit(self, partition: str, batch: Sequence[Ending | Rest]) -> list[datetime]:
+        """Commits units that count at no gate. Gives the seconds at which resting runs are due.
+
+        Refused: the runs' rows are read again by one query; those changed are settled alone, the others are
+        committed again. If none is changed, one unit is at fault, and is found by halving.
         """
+        if not batch:
+            return []
         try:
             await self._runs.leave(partition, batch)
         except Refused:
-            if len(batch) == 1:
-                return await self._settle(partition, batch[0])
+            return await self._refused(partition, batch)
+        except StoreFailed as failure:
+            return await self.commit(partition, await self._still_held(batch, failure))
+        return [unit.due for unit in batch if isinstance(unit, Rest)]
+
+    async def _refused(self, partition: str, batch: Sequence[Ending | Rest]) -> list[datetime]:
+        if len(batch) == 1:
+            return await self._settle(partition, batch[0])
+        current = await self._runs.versions(partition, [unit.run for unit in batch])
+        left = [unit for unit in batch if current.get((unit.run.job_id, unit.run.seq)) == unit.run.etag]
+        if len(left) == len(batch):
             middle = len(batch) // 2
             return await self.commit(partition, batch[:middle]) + await self.commit(partition, batch[middle:])
-        except StoreFailed as failure:
-            held = await self._still_held(batch, failure)
-            return await self.commit(partition, held) if held else []
-        return [unit.due for unit in batch if isinstance(unit, Rest)]
+        dues = await self.commit(partition, left)
+        for unit in batch:
+            if unit not in left:
+                dues += await self._settle(partition, unit)
+        return dues
 
     async def _settle(self, partition: str, unit: Ending | Rest) -> list[datetime]:
         """A refused unit: one's own commit whose answer was lost, a changed row, or a lost run."""
@@ -112,9 +139,13 @@ class Leaver:
         begun anew. A crash before the commit: the run is taken over; after it: what was let through here is
         taken over, and detection finds the baton.
         """
+        limit = ending.history_limit
         for _ in range(TRIES):
             change = await self._change(ending)
             unit = replace(ending, change=change)
+            if change and unit.slot is None and change.job.core.counters.seq - limit >= ending.run.seq:
+                slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
+                unit = replace(unit, slot=slot)
             try:
                 etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
             except Refused:

@@ -43,7 +43,8 @@ class Performer:
     async def perform(self, run: Run, checkpoint: Checkpoint) -> Ended | Resting:
         """Performs the run's actions as far as they can go now; a fault of ours ends it Failed, never the pass.
 
-        After each step but the last `checkpoint` is given how far it is; what that raises goes through.
+        While more is to be done at once, `checkpoint` is given after each step how far it is; what it raises
+        goes through.
         """
         try:
             definition, steps = load_definition(run.definition), unpack_steps(run.state)
@@ -88,7 +89,7 @@ class _Performance:
                 for task in done:
                     self._steps[self._tasks.pop(task)] = task.result()
                 self._steps = skipped(self._definition.actions, self._steps, self._clock())
-                if len(self._steps) < len(self._definition.actions) or self._tasks:
+                if self._tasks or ready(self._definition.actions, self._steps, self._clock()):
                     await self._checkpoint(pack_steps(self._steps))
         finally:
             for task in self._tasks:

@@ -17,6 +17,7 @@ from shared.jobs.model import (
     OpenSkip,
     Pending,
     State,
+    Status,
     Stretch,
     Waiting,
 )
@@ -87,20 +88,51 @@ def _live(state: State) -> State:
     return State.SUSPENDED if state is State.SUSPENDED else State.ENABLED
 
 
-def reset(job: Job, packed: bytes, now: datetime, replay: bool) -> Job:
-    """The job with another schedule, which begins anew at `now` (L5); `replay` forgets what was dispatched."""
+def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) -> Change:
+    """The job with another schedule, which begins anew at `now` (L5), Enabled or Suspended as `state` says.
+
+    `replay` forgets what was dispatched.
+
+    What had fallen due by the old schedule and was not fired yet is Missed.
+    """
+    record = _overtaken(job, now)
+    counters = job.core.counters
+    if record:
+        counters = replace(counters, seq=record.seq, missed=counters.missed + record.count)
+    # Once is an order to run; the points of a schedule are not to be fired twice.
+    afresh = replay or load_definition(packed).trigger["type"] == "Once"
     core = replace(
         job.core,
         stamp=new_stamp(now),
         anchor=floor_second(now),
         definition=packed,
-        floor=None if replay else floor_after_reset(job.core, timing_of(job).schedule),
-        counters=replace(job.core.counters, base=job.core.counters.fired),
+        floor=None if afresh else floor_after_reset(job.core, timing_of(job).schedule),
+        counters=replace(counters, base=counters.fired),
         skipping=None,
     )
-    state = State.ENABLED if job.state is State.COMPLETED else job.state
     gate = replace(job.gate, parked=False)
-    return begun(replace(job, core=core, state=state, gate=gate), now)
+    return Change(
+        job=begun(replace(job, core=core, state=state, gate=gate), now), records=(record,) if record else ()
+    )
+
+
+def _overtaken(job: Job, now: datetime) -> Stretch | None:
+    """The occurrences of a job that have fallen due and that a new schedule leaves behind. Windows are not
+    lost: the new ones begin where the dispatched ones end."""
+    if job.state is not State.ENABLED or job.pending is None:
+        return None
+    timing, first = timing_of(job), job.pending.scheduled
+    if timing.in_order or timing.due(first) > now:
+        return None
+    last = timing.newest_due(first, now)
+    return Stretch(
+        seq=job.core.counters.seq + 1,
+        status=Status.MISSED,
+        first=first,
+        last=last,
+        count=max(timing.schedule.count_between(first, last), 1),
+        reason="the schedule was replaced before it was fired",
+    )
 
 
 def redefined(job: Job, packed: bytes, now: datetime) -> Job:

@@ -3,15 +3,19 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from shared.jobs.identity import partition_of
 from shared.jobs.model import Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
 from shared.storage.records import read_past, read_run, read_timer, run_lock, run_row
-from shared.storage.rows import ALL_RUNS, idle_key, job_range, past_key, run_key
-from shared.storage.table import Row, Table, Verb, Write
+from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, past_key, run_key
+from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
+
+# Clocks of two instances may differ by this much and no run has two holders: others count a lock as expired
+# so much later than it says, its owner so much earlier.
+SKEW = timedelta(seconds=5)
 
 log = logging.getLogger("timerjobs.store")
 
@@ -40,12 +44,14 @@ class Runs:
         timer = read_timer(row) if row else None
         return timer if isinstance(timer, Idle) else None
 
-    async def free(self, partition: str, expired_before: datetime, limit: int) -> list[Run]:
-        """Up to `limit` runs that are unlocked, or whose lock ran out before `expired_before`.
+    async def free(self, partition: str, now: datetime, lock_duration: timedelta, limit: int) -> list[Run]:
+        """Up to `limit` runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than
+        any lock does (a clock was wrong when it was written).
 
         Reads the partition's executing runs: work by what executes, not by how many jobs there are.
         """
-        where = f"lockedUntil lt '{row_text(expired_before)}'"
+        ran_out, impossible = row_text(now - SKEW), row_text(now + lock_duration + 2 * SKEW)
+        where = f"lockedUntil lt '{ran_out}' or lockedUntil gt '{impossible}'"
         rows = await self._table.scan(partition, *ALL_RUNS, limit=limit, where=where)
         runs = []
         for row in rows:
@@ -54,6 +60,13 @@ class Runs:
             except (KeyError, ValueError, TypeError):
                 log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read"})
         return runs
+
+    async def versions(self, partition: str, runs: Sequence[Run]) -> dict[tuple[str, int], str]:
+        """The etags of those of these runs' rows that are still there, by job id and number; one query."""
+        keys = [run_key(run.job_id, run.seq) for run in runs]
+        rows = await self._table.scan(partition, min(keys), f"{max(keys)}!", select=["RowKey"])
+        found = {row["RowKey"]: row["etag"] for row in rows}
+        return {(run.job_id, run.seq): found[key] for run, key in zip(runs, keys, strict=True) if key in found}
 
     async def lock(self, partition: str, runs: Sequence[Run]) -> list[Run]:
         """Writes the lease that each run holds, at the version it was read; gives them with new etags.
@@ -103,3 +116,19 @@ class Runs:
         """What is recorded of the job's past, newest first."""
         rows = await self._table.scan(self.partition(job_id), *job_range("past", job_id))
         return sorted((read_past(row) for row in rows), key=lambda record: -record.seq)
+
+    async def shorten_history(self, job_id: str, limit: int) -> None:
+        """Puts the newest `limit` records of the job's history into the slots of that limit, and deletes the rest.
+
+        Raises Refused if the job is gone, or a row that is to go is.
+        """
+        partition = self.partition(job_id)
+        rows = sorted(
+            await self._table.scan(partition, *job_range("past", job_id)), key=lambda row: -int(row["seq"])
+        )
+        kept = {past_key(job_id, row["seq"], limit): row for row in reversed(rows[:limit])}
+        writes = [Write(Verb.PUT, {**row, "RowKey": key}) for key, row in kept.items() if row["RowKey"] != key]
+        writes += [Write(Verb.DELETE, {"RowKey": row["RowKey"]}) for row in rows if row["RowKey"] not in kept]
+        for start in range(0, len(writes), MAX_ROWS - 1):
+            chunk = writes[start : start + MAX_ROWS - 1]
+            await self._table.commit(partition, [*chunk, Write(Verb.MERGE, {"RowKey": job_key(job_id)})])

@@ -36,11 +36,18 @@ class Shot:
     next_due: datetime | None = None
     records: Sequence[Stretch] = ()
     gated: bool = False
+    history_limit: int = 1
     completes: int | None = None
 
 
 def aim(
-    baton: Baton, turn: Turn, run: Run | None, history_limit: int, job: Job | None, until: datetime | None
+    baton: Baton,
+    turn: Turn,
+    run: Run | None,
+    history_limit: int,
+    job: Job | None,
+    until: datetime | None,
+    mark: str,
 ) -> Shot:
     """The shot that carries out a planned turn: [baton moved on or gone, run, stretches, job merged].
 
@@ -58,7 +65,7 @@ def aim(
         writes.append(Write(Verb.INSERT, run_row(run)))
     stretches = {}
     for record in turn.records:
-        row = past_row(job_id, record, history_limit)
+        row = past_row(job_id, record, history_limit, mark)
         stretches[row["RowKey"]] = Write(Verb.PUT, row)
     writes += stretches.values()
     progress = job_progress(job_id, turn.core, pending, state)
@@ -74,6 +81,7 @@ def aim(
         next_due=turn.pending.due if turn.pending and not parked else None,
         records=turn.records,
         gated=job is not None,
+        history_limit=history_limit,
         completes=turn.core.counters.seq if state is State.COMPLETED else None,
     )
 

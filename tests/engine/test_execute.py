@@ -65,7 +65,7 @@ async def test_five_take_overs_without_getting_further_end_the_run_failed(at: Be
     for _ in range(5):
         at.clock.advance(seconds=66)
         for partition in at.partitions:
-            free = await at.app.store.runs.free(partition, at.clock() - timedelta(seconds=5), 100)
+            free = await at.app.store.runs.free(partition, at.clock(), at.app.settings.lock_duration, 100)
             await at.app.dispatcher._take(partition, free, at.clock())  # and then it dies
     at.clock.advance(seconds=66)
     await at.take_runs()
