@@ -15,6 +15,7 @@ from shared.errors import Fault
 _CALL = re.compile(r"\s*parameters\(\s*'((?:[^']|'')*)'\s*\)\s*")
 _FUNCTION = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 _ALLOWED = "only parameters('name'); '@@' stands for a plain '@'"
+_LONGEST_SHOWN = 64
 _PIECE = re.compile(r"@@\{|@\{((?:[^'}]|'[^']*')*)\}|@\{")
 
 
@@ -96,12 +97,12 @@ def _call(call: str, parameters: Mapping[str, Any]) -> Any:
     if match:
         name = match.group(1).replace("''", "'")
         if name not in parameters:
-            raise _Refused(f"there is no parameter '{name}'", "parameters")
+            raise _Refused(f"there is no parameter '{name[:_LONGEST_SHOWN]}'", "parameters")
         return parameters[name]
     function = _FUNCTION.match(call)
     if function and function.group(1) != "parameters":
-        raise _Refused(f"the function '{function.group(1)}' cannot be used here, {_ALLOWED}")
-    raise _Refused(f"the expression '{call}' cannot be used here, {_ALLOWED}")
+        raise _Refused(f"the function '{function.group(1)[:_LONGEST_SHOWN]}' cannot be used here, {_ALLOWED}")
+    raise _Refused(f"the expression '{call[:_LONGEST_SHOWN]}' cannot be used here, {_ALLOWED}")
 
 
 def _as_text(value: Any) -> str:
