@@ -10,9 +10,9 @@ from shared.recurrence.rules import Rule
 from shared.recurrence.shapes import UNKNOWN_NAME, shape
 from shared.recurrence.zones import Zone, load_zone, resolve_name
 
-_LONGEST = {"Second": 9_999_999, "Minute": 72_000, "Hour": 12_000, "Day": 500, "Week": 71, "Month": 16}  # V3
+LONGEST = {"Second": 9_999_999, "Minute": 72_000, "Hour": 12_000, "Day": 500, "Week": 71, "Month": 16}  # V3
 _ON_DAYS = ("Day", "Week", "Month")
-_USABLE_WITH = {  # V5 to V8
+USABLE_WITH = {  # V5 to V8
     "hours": _ON_DAYS,
     "minutes": _ON_DAYS,
     "weekDays": ("Week",),
@@ -82,8 +82,8 @@ class _Reader:
 
     def _frequency_and_interval(self) -> None:
         frequency, interval = self._model.frequency, self._model.interval
-        if self._is_right("frequency") & self._is_right("interval") and interval > _LONGEST[frequency]:
-            self._fault("interval", f"must be 1 to {_LONGEST[frequency]} with frequency {frequency}")
+        if self._is_right("frequency") & self._is_right("interval") and interval > LONGEST[frequency]:
+            self._fault("interval", f"must be 1 to {LONGEST[frequency]} with frequency {frequency}")
 
     def _time_zone(self) -> _NamedZone | None:
         name = self._model.time_zone
@@ -108,7 +108,7 @@ class _Reader:
         schedule = self._raw.get("schedule")
         if not isinstance(schedule, Mapping):
             self._is_right("schedule")
-        elif any(schedule.get(name) is not None for name in _USABLE_WITH):
+        elif any(schedule.get(name) is not None for name in USABLE_WITH):
             self._fault("schedule", "a sliding window cannot have one")
 
     def _schedule(self, sliding: bool) -> RecurrenceSchedule | None:
@@ -118,18 +118,18 @@ class _Reader:
         if not self._is_right("schedule") or self._model.schedule is None:
             return None
         given = self._raw["schedule"]
-        present = [name for name in _USABLE_WITH if given.get(name) is not None]
+        present = [name for name in USABLE_WITH if given.get(name) is not None]
         for name in present:
             self._usable(name)
         both = {"monthDays", "monthlyOccurrences"}
         if both.issubset(present) and self._sound(*(f"schedule.{name}" for name in both)):
             self._fault("schedule.monthlyOccurrences", "cannot stand beside monthDays")  # V9
-        return self._model.schedule if present else None
+        return self._model.schedule
 
     def _usable(self, name: str) -> None:
         path, frequency = f"schedule.{name}", self._model.frequency
-        if self._is_right(path) and self._sound("frequency") and frequency not in _USABLE_WITH[name]:
-            usable = ", ".join(_USABLE_WITH[name])
+        if self._is_right(path) and self._sound("frequency") and frequency not in USABLE_WITH[name]:
+            usable = ", ".join(USABLE_WITH[name])
             self._fault(path, f"cannot be used with frequency {frequency}, only with {usable}")
 
     def _end_time(self, named: _NamedZone | None, start: int | None) -> int | None:
@@ -166,11 +166,10 @@ class _Reader:
 
     def _is_right(self, path: str) -> bool:
         """Whether the property by itself is; if not, it is told now."""
-        if path in self._alone:
-            if path not in self._failed:
-                self._fault(path, self._alone[path])
-            return False
-        return path not in self._failed
+        wrong = path in self._alone
+        if wrong and path not in self._failed:
+            self._fault(path, self._alone[path])
+        return not wrong
 
     def _sound(self, *wanted: str) -> bool:
         """Whether nothing is wrong with these properties or within them, so that a check may build on them."""

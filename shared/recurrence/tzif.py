@@ -27,7 +27,7 @@ class Changes(NamedTuple):
 
 
 def read_changes(data: bytes, last_year: int) -> Changes:
-    """All changes of offset in `data`, those of its closing rule up to the end of `last_year`."""
+    """All changes in `data`, some of them of the name only; those of its closing rule up to `last_year`."""
     instants, offsets, footer = _explicit(data)
     base, daylight = _closing_rule(footer)
     if not instants and daylight is None:
@@ -38,7 +38,7 @@ def read_changes(data: bytes, last_year: int) -> Changes:
             if not instants or instant > instants[-1]:
                 instants.append(instant)
                 offsets.append(offset)
-    return Changes(*_without_idle(instants, offsets), cut=daylight is not None)
+    return Changes(instants, offsets, cut=daylight is not None)
 
 
 def _explicit(data: bytes) -> tuple[list[int], list[int], str]:
@@ -110,13 +110,3 @@ def _seconds(clock: str) -> int:
     parts = [int(part) for part in clock.lstrip("+-").split(":")]
     hours, minutes, seconds = [*parts, 0, 0][:3]
     return sign * (hours * 3600 + minutes * 60 + seconds)
-
-
-def _without_idle(instants: list[int], offsets: list[int]) -> tuple[list[int], list[int]]:
-    """Leave out changes of name only."""
-    kept, kept_offsets = [], [offsets[0]]
-    for instant, offset in zip(instants, offsets[1:], strict=True):
-        if offset != kept_offsets[-1]:
-            kept.append(instant)
-            kept_offsets.append(offset)
-    return kept, kept_offsets

@@ -24,6 +24,7 @@ from shared.recurrence.tzif import read_changes
 TZDATA_VERSION: str = tzdata.IANA_VERSION
 
 _NEAR_YEAR, _FAR_YEAR = 2100, 9999
+_LONGEST_SHOWN = 64
 
 
 def first_wall(change: int, before: int, after: int) -> int:
@@ -120,9 +121,10 @@ def resolve_name(name: object, field: str = "timeZone") -> tuple[str, str]:
 def _unknown(name: object) -> str:
     if not isinstance(name, str):
         return "must be the name of a time zone, as text"
-    near = difflib.get_close_matches(name.lower(), _names(), n=3)
-    hint = f"; did you mean {' or '.join(repr(_names()[match][0]) for match in near)}?" if near else ""
-    return f"{name[:64]!r} is neither a Windows nor an IANA time zone name{hint}"
+    shown = name[:_LONGEST_SHOWN]
+    near = [_names()[match][0] for match in difflib.get_close_matches(shown.lower(), _names(), n=3)]
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"{shown!r} is neither a Windows nor an IANA time zone name{hint}"
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,83 @@
+"""Whether two triggers mean the same (L4): a redeployment must not start a job's calendar anew."""
+
+from typing import Any
+
+import pytest
+
+from shared.recurrence import compile_trigger
+from tests.recurrence.support import at
+
+CREATED = "2024-05-01T10:15:30Z"
+WEEKLY: dict[str, Any] = {
+    "frequency": "Week",
+    "interval": 1,
+    "startTime": "2024-05-06T08:00:00",
+    "timeZone": "Pacific Standard Time",
+    "schedule": {"weekDays": ["Monday", "Friday"], "hours": [8, 16], "minutes": [0]},
+}
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    defaults = {"type": "Recurrence"}
+    schedules = [compile_trigger(defaults | trigger, at(CREATED), {"n": 1}) for trigger in (one, other)]
+    assert schedules[0].same_as(schedules[0])
+    assert schedules[0].same_as(schedules[1]) == schedules[1].same_as(schedules[0])
+    return schedules[0].same_as(schedules[1])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"frequency": "week"},
+        {"interval": "1"},
+        {"interval": "@parameters('n')"},
+        {"startTime": "2024-05-06T08:00"},
+        {"startTime": "2024-05-06T07:59:59.5"},
+        {"timeZone": "pacific standard time"},
+        {"timeZone": "America/Los_Angeles"},
+        {"schedule": {"weekDays": ["friday", "MONDAY", "Friday"], "hours": ["16", 8], "minutes": 0}},
+        {"endTime": None, "count": None},
+    ],
+)
+def test_the_same_in_other_words(changed: dict[str, Any]) -> None:
+    assert same({"recurrence": WEEKLY}, {"recurrence": WEEKLY | changed})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"interval": 2},
+        {"startTime": "2024-05-13T08:00:00"},
+        {"startTime": "2024-05-06T08:00:01"},
+        {"timeZone": "Mountain Standard Time"},
+        {"schedule": {"weekDays": ["Monday"], "hours": [8, 16], "minutes": [0]}},
+        {"schedule": {"weekDays": ["Monday", "Friday"], "hours": [8, 16], "minutes": [1]}},
+        {"endTime": "2030-01-01T00:00:00Z"},
+        {"count": 5},
+    ],
+)
+def test_another_calendar(changed: dict[str, Any]) -> None:
+    assert not same({"recurrence": WEEKLY}, {"recurrence": WEEKLY | changed})
+
+
+HOURLY = {"recurrence": {"frequency": "Hour", "interval": 1}}
+WINDOWS = HOURLY | {"type": "SlidingWindow"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        (HOURLY, {"recurrence": {"frequency": "Minute", "interval": 60}}, True),
+        (HOURLY, HOURLY | {"skipInitialRun": False}, True),
+        (HOURLY, HOURLY | {"skipInitialRun": True}, False),
+        (HOURLY, WINDOWS, False),
+        (WINDOWS, WINDOWS | {"inputs": {"delay": "PT0S"}}, True),
+        (WINDOWS | {"inputs": {"delay": "PT60M"}}, WINDOWS | {"inputs": {"delay": "PT1H"}}, True),
+        (WINDOWS, WINDOWS | {"inputs": {"delay": "PT1H"}}, False),
+        ({"type": "Once"}, {"type": "Once", "runAt": "2024-05-01T00:00:00Z"}, True),
+        ({"type": "Once"}, {"type": "Once", "runAt": "2024-06-01T00:00:00Z"}, False),
+        ({"type": "Once"}, HOURLY, False),
+    ],
+)
+def test_the_trigger_around_the_recurrence(one: dict[str, Any], other: dict[str, Any], equal: bool) -> None:
+    assert same(one, other) is equal
