@@ -137,6 +137,11 @@ def step(name: str) -> str:
     return (name if len(name) <= 80 else f"{name[:80]}…") or '""'
 
 
+def shortened(text: str) -> str:
+    """The beginning of a text that is quoted in a reason."""
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
 def _replace(value: Any, path: str, replaced: Callable[[str], Any], faults: list[Fault]) -> Any:
     """The value with each of its strings replaced; a string that is refused leaves a fault."""
     if isinstance(value, str):
@@ -155,21 +160,21 @@ def _replace(value: Any, path: str, replaced: Callable[[str], Any], faults: list
 def _call(text: str, signatures: Mapping[str, Signature]) -> Call:
     opened = _FUNCTION.match(text)
     if not opened:
-        raise Refused(f"the expression '{_short(text)}' cannot be used here, {_only(signatures)}")
+        raise Refused(f"the expression '{shortened(text)}' cannot be used here, {_only(signatures)}")
     name = opened.group(1)
     if name not in signatures:
-        raise Refused(f"the function '{_short(name)}' cannot be used here, {_only(signatures)}")
+        raise Refused(f"the function '{shortened(name)}' cannot be used here, {_only(signatures)}")
     signature = signatures[name]
     closed = _ARGUMENT.match(text, opened.end())
     if not closed or (closed.group(1) is None) is not (signature.arguments is None):
         takes = "no argument" if signature.arguments is None else "one text in single quotes"
-        raise Refused(f"the function '{name}' takes {takes}: '{_short(text)}'")
+        raise Refused(f"the function '{name}' takes {takes}: '{shortened(text)}'")
     argument = _unquoted(closed.group(1))
     if signature.arguments is not None and argument not in signature.arguments:
         raise UnknownArgument(name, argument or "")
     call = Call(name, argument, _accessors(text, closed.end()))
     if signature.paths is not None and tuple(a.name for a in call.accessors) not in signature.paths:
-        raise Refused(f"'{_short(str(call))}' cannot be used here, {_only(signatures)}{signature.note}")
+        raise Refused(f"'{shortened(str(call))}' cannot be used here, {_only(signatures)}{signature.note}")
     return call
 
 
@@ -178,7 +183,9 @@ def _accessors(text: str, position: int) -> tuple[Accessor, ...]:
     while position < len(text):
         match = _ACCESSOR.match(text, position)
         if not match:
-            raise Refused(f"the expression '{_short(text)}' cannot be read from '{_short(text[position:])}' on")
+            raise Refused(
+                f"the expression '{shortened(text)}' cannot be read from '{shortened(text[position:])}' on"
+            )
         optional, name, quoted = match.groups()
         found.append(Accessor(name or _unquoted(quoted) or "", optional is not None))
         position = match.end()
@@ -196,7 +203,7 @@ def _value(call: Call, functions: Mapping[str, Function]) -> Any:
         elif optional and (value is None or isinstance(value, Mapping)):
             value = None
         else:
-            raise Refused(f"'{_short(str(call))}' has no value: there is no '{_short(name)}'")
+            raise Refused(f"'{shortened(str(call))}' has no value: there is no '{shortened(name)}'")
     return value
 
 
@@ -211,13 +218,9 @@ def _only(signatures: Mapping[str, Signature]) -> str:
 
 
 def _call_text(function: str, argument: str | None, path: Path = ()) -> str:
-    quoted = "" if argument is None else f"'{_short(argument)}'"
+    quoted = "" if argument is None else f"'{shortened(argument)}'"
     return f"{function}({quoted})" + "".join(f".{name}" for name in path)
 
 
 def _unquoted(text: str | None) -> str | None:
     return text and text.replace("''", "'")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:60]}…"

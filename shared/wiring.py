@@ -96,12 +96,16 @@ class App:
 class _Clients:
     """Storage clients, opened as they are asked for and closed together."""
 
-    def __init__(self, settings: Settings, transport: Callable[[], Transport], opened: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, transport: Callable[[], Transport]) -> None:
         emulated = settings.storage == "UseDevelopmentStorage=true"
         self._connection = EMULATOR if emulated else settings.storage
         self._transport = transport
-        self._opened = opened
+        self._opened = AsyncExitStack()
         self._queues: dict[str, QueueClient] = {}
+
+    async def close(self) -> None:
+        """Closes all."""
+        await self._opened.aclose()
 
     async def table(self, name: str) -> TableClient:
         """The client of a table."""
@@ -143,7 +147,8 @@ async def build(
     does not answer.
     """
     async with AsyncExitStack() as opened:
-        clients = _Clients(settings, transport, opened)
+        clients = _Clients(settings, transport)
+        opened.push_async_callback(clients.close)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
         session = await opened.enter_async_context(_http_session())
@@ -226,7 +231,7 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
 def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, closing: AsyncExitStack) -> App:
     owner = _owner()
     announcer = Announcer(store.tickets, settings.horizon)
-    remover = Remover(store.jobs)
+    remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
     policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
     admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)

@@ -142,19 +142,19 @@ class Dispatcher:
 
         Taken by one transaction; one more ticket goes out if there are more.
         """
-        room = self._shop.capacity.reserve(TAKE)
-        if room == 0:
+        now = self._shop.clock()
+        free = await self._shop.runs.free(partition, now, self._shop.lock_duration, TAKE)
+        room = self._shop.capacity.reserve(len(free))
+        if free and room == 0:
             await self._come_again(partition)
             return
         async with Crew(partition, self._shop) as crew:
             try:
-                now = self._shop.clock()
-                free = await self._shop.runs.free(partition, now, self._shop.lock_duration, room)
-                for run in await self._take(partition, free, now):
+                for run in await self._take(partition, free[:room], now):
                     crew.start(run)
             finally:
                 self._shop.capacity.release(room)
-            if len(free) == room:
+            if room < len(free) or len(free) == TAKE:
                 await self._line.tickets.send(Ticket(partition))
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))

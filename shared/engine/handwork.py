@@ -8,13 +8,14 @@ from uuid import uuid4
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.events import Events
-from shared.engine.leave import gate_change, job_bound, summary
+from shared.engine.leave import gate_change, summary
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
-from shared.jobs.progress import unpack_steps
-from shared.jobs.times import floor_second
+from shared.jobs.progress import attempts_of, cancelled_step, unpack_steps
+from shared.jobs.times import floor_second, row_text
+from shared.jobs.transitions import bound_of, window_of
 from shared.storage.endings import Ending
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
@@ -125,7 +126,7 @@ class Handwork:
         ended = _cancelled(run.seq, run.scheduled, run.fired_at, now, run)
         limit = load_definition(run.definition).history_limit
         mark = uuid4().hex
-        change = gate_change(job, job_bound(job), now, "", now, mark) if run.gated else None
+        change = gate_change(job, bound_of(job), now, "", now, mark) if run.gated else None
         ending = Ending(
             run=run,
             ended=ended,
@@ -160,7 +161,7 @@ def _numbered(job: Job, at: datetime, now: datetime) -> tuple[Job, Waiting]:
     """The job with a run more, and that run's place; Conflict where its gate is full and nothing may wait."""
     counters = replace(job.core.counters, seq=job.core.counters.seq + 1)
     place = hand_place(counters.seq, job.core.stamp, at, now)
-    bound, gate = job_bound(job), job.gate
+    bound, gate = bound_of(job), job.gate
     if bound and is_full(gate, bound):
         if len(gate.waiting) >= bound.waiting:
             raise Conflict(f"{bound.runs} runs are under way and {len(gate.waiting)} wait: no more may")
@@ -178,21 +179,24 @@ def _run_of(job: Job, place: Waiting, now: datetime) -> Run:
         definition=job.core.definition,
         scheduled=place.scheduled,
         fired_at=now,
+        window=window_of(job, place.scheduled),
         by_hand=True,
-        gated=job_bound(job) is not None,
+        gated=bound_of(job) is not None,
     )
 
 
 def _cancelled(seq: int, scheduled: datetime, started: datetime, now: datetime, run: Run | None) -> Ended:
     steps = unpack_steps(run.state) if run else {}
-    views = {name: step.view() for name, step in steps.items()}
+    views = {name: cancelled_step(step, now).view() for name, step in steps.items()}
+    window = run.window if run else None
     return Ended(
         seq=seq,
         status=Status.CANCELLED,
         scheduled=scheduled,
         started=started,
         ended=now,
-        attempts=run.takeovers + 1 if run else 0,
+        attempts=attempts_of(run.takeovers, steps) if run else 0,
         reason="cancelled by hand",
         actions=views,
+        window=(row_text(window[0]), row_text(window[1])) if window else None,
     )

@@ -15,6 +15,7 @@ from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
 from shared.jobs.gate import left
 from shared.jobs.model import Baton, Bound, Ended, Job, Run, State, Waiting
 from shared.jobs.times import ceil_second, floor_second, json_text
+from shared.jobs.transitions import bound_of, window_of
 from shared.storage.endings import Ending, GateChange, Rest
 from shared.storage.jobs import Jobs
 from shared.storage.rows import run_key
@@ -167,7 +168,7 @@ class Leaver:
         if job is None or job.state is State.DELETING:
             return None
         now = self._clock()
-        return gate_change(job, job_bound(job), now, self._owner, now + self._lock_duration, ending.mark)
+        return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
 
     def _opened(self, unit: Ending, etags: Sequence[str]) -> Opened:
         if unit.change is None:
@@ -221,15 +222,11 @@ def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_unt
         fired_at=now,
         owner=owner if inline else "",
         locked_until=locked_until if inline else None,
+        window=window_of(job, place.scheduled),
         by_hand=place.by_hand,
         gated=True,
         mark=mark,
     )
-
-
-def job_bound(job: Job) -> Bound | None:
-    """The bound that the job's definition sets now."""
-    return load_definition(job.core.definition).bound
 
 
 def history_limit(run: Run) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import zlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -85,7 +85,9 @@ class _Performance:
                 self._begin()
                 if not self._tasks:
                     break
-                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    self._tasks, timeout=self._seconds_to_next(), return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     self._steps[self._tasks.pop(task)] = task.result()
                 self._steps = skipped(self._definition.actions, self._steps, self._clock())
@@ -101,6 +103,11 @@ class _Performance:
         status, reason = outcome(self._definition.actions, self._steps)
         views = {name: step.view() for name, step in self._steps.items()}
         return _ended(self._run, self._started, self._clock(), status, reason, views)
+
+    def _seconds_to_next(self) -> float | None:
+        """How long a waiting step leaves to those that are under way."""
+        due = next_due(self._steps)
+        return None if due is None else max(0.05, (due - self._clock()).total_seconds())
 
     def _begin(self) -> None:
         under_way = set(self._tasks.values())
@@ -125,11 +132,14 @@ class _Performance:
             )
             result = await self._actions[action["type"]].attempt(attempt)
         except InvalidInput as error:
-            result = Outcome(status=Status.FAILED, reason=str(error))
+            reason = (
+                str(error) if "inputs" not in _secured(action) else "its inputs have no value, and are secured"
+            )
+            result = Outcome(status=Status.FAILED, reason=reason)
         except Exception as error:
             log.exception("an action could not be performed", extra={"action": "execute", "job": self._run.job_id})
             result = Outcome(status=Status.FAILED, reason=f"{type(error).__name__}: {error}")
-        return self._after(step, result)
+        return self._after(step, result if "outputs" not in _secured(action) else _without_outputs(result))
 
     def _after(self, step: Step, result: Outcome | Later) -> Step:
         if isinstance(result, Later):
@@ -154,17 +164,7 @@ class _Performance:
         )
 
     def _inputs(self, name: str, action: Mapping[str, Any]) -> Mapping[str, Any]:
-        run = self._run
-        context = RunContext(
-            job_id=run.job_id,
-            seq=run.seq,
-            stamp=run.stamp,
-            scheduled=run.scheduled,
-            started=self._started,
-            window=run.window,
-            parameters=self._definition.parameters,
-            by_hand=run.by_hand,
-        )
+        context = RunContext.of(self._run, self._definition.parameters)
         inputs: Mapping[str, Any] = evaluate(
             action.get("inputs", {}), context.functions(), f"actions.{name}.inputs"
         )
@@ -187,6 +187,19 @@ class _Performance:
         return headers
 
 
+def _secured(action: Mapping[str, Any]) -> Collection[str]:
+    """What of an action is kept out of history and logs: inputs, outputs, both or nothing."""
+    secured: Collection[str] = action.get("runtimeConfiguration", {}).get("secureData", {}).get("properties", ())
+    return secured
+
+
+def _without_outputs(result: Outcome | Later) -> Outcome | Later:
+    """The result with no more of the target's answer than its status."""
+    if not result.response:
+        return result
+    return replace(result, response={k: v for k, v in result.response.items() if k == "statusCode"})
+
+
 def _ended(
     run: Run, started: datetime, now: datetime, status: Status, reason: str, actions: Mapping[str, Any]
 ) -> Ended:
@@ -196,7 +209,7 @@ def _ended(
         scheduled=run.scheduled,
         started=started,
         ended=now,
-        attempts=run.takeovers + max((a["attempts"] for a in actions.values()), default=1),
+        attempts=run.takeovers + max([1, *(a["attempts"] for a in actions.values())]),
         reason=reason,
         actions=actions,
         window=(row_text(run.window[0]), row_text(run.window[1])) if run.window else None,

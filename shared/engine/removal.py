@@ -1,6 +1,7 @@
 """Deleting a job with all its rows, so that it can die half-way and be gone on with."""
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -9,6 +10,7 @@ from shared.errors import Unavailable
 from shared.jobs.model import Gate, Job, Pending, Removal, State
 from shared.jobs.times import ceil_second
 from shared.storage.jobs import Jobs
+from shared.storage.runs import Runs
 from shared.storage.table import Refused
 
 log = logging.getLogger("timerjobs.removal")
@@ -16,6 +18,7 @@ log = logging.getLogger("timerjobs.removal")
 KINDS = ("idle", "run", "past")  # live rows first
 CHUNK = 99
 ROUNDS = 1000
+RUNS_FIRST = timedelta(minutes=5)  # how long a removal is put off while runs are under way
 # A removal is gone on with by others only after this: until then it is most likely still under way.
 HEAD_START = timedelta(minutes=1)
 
@@ -23,8 +26,9 @@ HEAD_START = timedelta(minutes=1)
 class Remover:
     """Removes jobs. Any number of removers may be at one job; each goes on wherever the rows stand."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Jobs, runs: Runs) -> None:
         self._jobs = jobs
+        self._runs = runs
 
     async def begin(self, job: Job, now: datetime) -> bool:
         """Makes the job Deleting, its baton a removal timer; False if it changed meanwhile.
@@ -48,8 +52,18 @@ class Remover:
         kept for long enough, and finishes one that was begun."""
         job = await self._jobs.get(timer.job_id)
         if job is not None and job.state is State.COMPLETED and job.pending and job.pending.due == timer.due:
+            if await self._runs.count(job.id) or job.gate.waiting:
+                await self._put_off(job, now)
+                return
             await self.begin(job, now)
         await self.finish(timer.job_id)
+
+    async def _put_off(self, job: Job, now: datetime) -> None:
+        """A job is not removed under its runs: it is looked at again later."""
+        due = ceil_second(now + RUNS_FIRST)
+        with suppress(Refused):  # it has changed; its timer is looked at again
+            later = replace(job, pending=Pending(scheduled=due, due=due))
+            await self._jobs.replace(job, later, uuid4().hex)
 
     async def finish(self, job_id: str) -> None:
         """Removes the rows of a job that is Deleting, and the job last. Does nothing for any other job.

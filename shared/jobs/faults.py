@@ -16,6 +16,7 @@ _REASONS = {
     "dict_type": "must be an object",
     "list_type": "must be an array",
     "string_type": "must be text",
+    "string_too_short": "is too short: it needs {min_length}",
     "string_too_long": "must be at most {max_length} characters long",
     "too_short": "has too few members: it needs {min_length}",
     "too_long": "has too many members: the limit is {max_length}",
@@ -26,8 +27,6 @@ _REASONS = {
 }
 # Where a `type` decides what else there may be: while it is wrong, nothing is said of the rest.
 TYPE = re.compile(r"(trigger\.|actions\.[^.]+\.(inputs\.(retryPolicy|authentication)\.)?)type")
-# The members of a union, which stand in an error's location beside the names of the caller's own.
-_TAGS = frozenset({"Http", "Queue", "Wait", "none", "fixed", "exponential", "ManagedServiceIdentity", "Raw"})
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -71,10 +70,9 @@ def _fault_of(details: Any, path: str) -> Fault:
 
 def _without_tags(location: Any) -> list[str | int]:
     """An error's location without the names of union members: behind an action's name and two of its inputs."""
-    kept: list[str | int] = []
-    for part in location:
-        behind_action = len(kept) == 2 and kept[0] == "actions"
-        behind_input = len(kept) == 4 and kept[3] in ("retryPolicy", "authentication")
-        if not ((behind_action or behind_input) and part in _TAGS):
-            kept.append(part)
+    kept = list(location)
+    if kept[:1] == ["actions"] and kept[2:3] != ["[key]"]:
+        del kept[2:3]
+        if kept[2:4] in (["inputs", "retryPolicy"], ["inputs", "authentication"]):
+            del kept[4:5]
     return kept

@@ -32,6 +32,7 @@ _OWN_HEADER = re.compile(
     r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
     r"|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*"
 )
+_QUEUE = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 
 
@@ -101,6 +102,13 @@ def check_uri(uri: str) -> str:
     if not _HOST.fullmatch(parts.hostname):
         raise ValueError(f"names no host that can be called: {parts.hostname[:80]!r}")
     return uri
+
+
+def check_queue_name(name: str) -> str:
+    """The name of a storage queue."""
+    if not _QUEUE.fullmatch(name):
+        raise ValueError("must be a queue's name: 3 to 63 of a-z 0-9 and single hyphens between them")
+    return name
 
 
 def check_header_name(name: str) -> str:

@@ -1,27 +1,31 @@
 """The order of a job's actions: what runs after what, without circles."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from shared.errors import Fault
+from shared.jobs.faults import step_name
+from shared.jobs.request import MAX_ACTIONS
 
 
 def order_faults(actions: Any) -> list[Fault]:
     """What is wrong with the actions' `runAfter`: unknown names, and circles.
 
-    `actions` is as a request has it; of what has not its shape nothing is said.
+    `actions` is as a request has it; of what has not its shape, and of too many, nothing is said.
     """
-    if not isinstance(actions, dict):
+    if not isinstance(actions, dict) or len(actions) > MAX_ACTIONS:
         return []
     after = {name: _before(action) for name, action in actions.items()}
     faults = [
-        Fault(f"actions.{name}.runAfter.{before}", "is no action of this job")
+        Fault(f"actions.{step_name(name)}.runAfter.{step_name(before)}", "is no action of this job")
         for name, names in after.items()
         for before in names
         if before not in actions
     ]
-    circle = _circle(after)
-    if circle:
-        faults.append(Fault(f"actions.{circle[0]}.runAfter", f"runs in a circle: {' after '.join(circle)}"))
+    for circle in _circles(after):
+        reason = f"runs in a circle: {' after '.join(map(step_name, circle))}"
+        faults.append(Fault(f"actions.{step_name(circle[0])}.runAfter", reason))
     return faults
 
 
@@ -30,18 +34,16 @@ def _before(action: Any) -> list[str]:
     return list(given) if isinstance(given, dict) else []
 
 
-def _circle(after: dict[str, list[str]]) -> list[str]:
-    """The names of a circle, the first of them again at its end; [] if there is none."""
-    left = {name: [before for before in names if before in after] for name, names in after.items()}
-    while True:  # takes away what runs after nothing that is left
-        free = [name for name, names in left.items() if not any(before in left for before in names)]
-        if not free:
-            break
-        for name in free:
-            del left[name]
-    if not left:
-        return []
-    walk = [next(iter(left))]
-    while walk[-1] not in walk[:-1]:
-        walk.append(next(before for before in left[walk[-1]] if before in left))
-    return walk[walk.index(walk[-1]) :]
+def _circles(after: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Circles that share no action, each by its names, one that is given first standing at both ends."""
+    while True:
+        try:
+            TopologicalSorter(after).prepare()
+        except CycleError as error:
+            members = error.args[1][:0:-1]
+            first = min(members, key=list(after).index)
+            start = members.index(first)
+            yield [*members[start:], *members[:start], first]
+            after = {name: names for name, names in after.items() if name not in members}
+        else:
+            return

@@ -81,13 +81,24 @@ def next_due(steps: Steps) -> datetime | None:
     return min((step.due for step in steps.values() if step.due is not None), default=None)
 
 
+def attempts_of(takeovers: int, steps: Steps) -> int:
+    """How often a run was begun: its take-overs, and the most attempts at one action."""
+    return takeovers + max([1, *(step.attempts for step in steps.values())])
+
+
+def cancelled_step(step: Step, now: datetime) -> Step:
+    """A step of a run that is cancelled: if it has not ended, it ends so."""
+    return step if step.ended else replace(step, status=Status.CANCELLED, ended=now, due=None, memo={})
+
+
 def outcome(actions: Mapping[str, Mapping[str, Any]], steps: Steps) -> tuple[Status, str]:
     """How a run ended, and why if it did not succeed: Succeeded if each leaf Succeeded or was Skipped."""
     inner = {before for action in actions.values() for before in _after(action)}
     for name in actions:
         step = steps[name]
         if name not in inner and step.status not in (Status.SUCCEEDED, Status.SKIPPED):
-            return step.status, f"{name}: {step.reason}" if step.reason else name
+            told_already = step.reason.startswith(f"actions.{name}.")
+            return step.status, step.reason if told_already else f"{name}: {step.reason}"
     return Status.SUCCEEDED, ""
 
 

@@ -6,7 +6,7 @@ What needs more than one field is checked in `spec`.
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, MAX_WAITING
 from shared.jobs.fields import (
@@ -15,18 +15,22 @@ from shared.jobs.fields import (
     check_header_name,
     check_header_value,
     check_job_id,
+    check_queue_name,
     check_uri,
     lasting,
     name_once,
     options,
     told_as,
 )
+from shared.jobs.times import duration_text
+from shared.recurrence import parse_duration
 
 MAX_TIMEOUT = timedelta(minutes=5)
 MAX_HISTORY = 1000
 MAX_ACTIONS = 100
 MAX_RUNS = 50
 DAY = timedelta(days=1)
+USUAL_MINIMUM = timedelta(seconds=5)
 ActionName = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$"), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")
 ]
@@ -58,6 +62,16 @@ class ExponentialRetry(Model):
     interval: Annotated[str, lasting(timedelta(seconds=1), DAY)]
     minimum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
     maximum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
+
+    @field_validator("maximum_interval")
+    @classmethod
+    def _not_below_minimum(cls, text: str, others: ValidationInfo) -> str:
+        if {"interval", "minimum_interval"} <= others.data.keys():
+            given, interval = others.data["minimum_interval"], parse_duration(others.data["interval"])
+            minimum = min(USUAL_MINIMUM, interval) if given is None else parse_duration(given)
+            if parse_duration(text) < minimum:
+                raise ValueError(f"must not be shorter than minimumInterval, {duration_text(minimum)}")
+        return text
 
 
 class Identity(Model):
@@ -96,7 +110,7 @@ class HttpInputs(Model):
 class QueueInputs(Model):
     """The message that a Queue action puts on a storage queue."""
 
-    queue: Annotated[str, Field(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$"), told_as("must be a queue's name")]
+    queue: Annotated[str, AfterValidator(check_queue_name)]
     message: JsonValue
 
 

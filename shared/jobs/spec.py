@@ -46,7 +46,8 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     plain, faults = _without_short_forms({k: v for k, v in body.items() if k not in READ_ONLY})
     trigger, actions, parameters = plain.get("trigger"), plain.get("actions"), plain.get("parameters")
     request, of_shape = read_model(JobRequest, plain)
-    has_windows = isinstance(trigger, dict) and trigger.get("type") == "SlidingWindow"
+    # Of a trigger whose type is wrong it is not known.
+    has_windows = not isinstance(trigger, dict) or trigger.get("type") not in ("Recurrence", "Once")
     faults = and_faults(faults, check_inputs(actions, parameters, has_windows))
     faults = and_faults(faults, of_shape)
     faults = and_faults(faults, order_faults(actions))

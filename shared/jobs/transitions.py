@@ -20,6 +20,7 @@ from shared.jobs.model import (
     Status,
     Stretch,
     Waiting,
+    Window,
 )
 from shared.jobs.plan import Timing, first_turn, floor_after_reset, pending_at, skipped_stretch
 from shared.jobs.times import floor_second
@@ -42,6 +43,14 @@ class Change:
 def timing_of(job: Job) -> Timing:
     """When the job's occurrences fall due."""
     return load_timing(job.core.definition, job.id, job.core.anchor, _NO_LATENESS)
+
+
+def window_of(job: Job, scheduled: datetime) -> Window | None:
+    """The sliding window that starts at a scheduled time of the job; None for other times and triggers."""
+    timing = timing_of(job)
+    if not timing.in_order or timing.schedule.at_or_after(scheduled) != scheduled:
+        return None
+    return timing.schedule.window(scheduled)
 
 
 def bound_of(job: Job) -> Bound | None:

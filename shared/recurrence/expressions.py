@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from shared.errors import Fault
-from shared.expressions import Function, Refused, UnknownArgument, render
+from shared.expressions import Function, Refused, UnknownArgument, render, shortened
 
 _JSON = partial(json.dumps, ensure_ascii=False)
 
@@ -64,7 +64,7 @@ def _text(text: str, functions: Mapping[str, Function], path: str, result: Evalu
     try:
         return render(text, functions, _JSON)
     except UnknownArgument as unknown:
-        result.fail(path, Fault("parameters", f"there is no parameter '{unknown.argument}'"))
+        result.fail(path, Fault("parameters", f"there is no parameter '{shortened(unknown.argument)}'"))
     except Refused as refused:
         result.fail(path, Fault(path, str(refused)))
     return None

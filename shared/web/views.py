@@ -6,13 +6,13 @@ from typing import Any
 from shared.errors import InvalidInput
 from shared.jobs.definition import load_definition
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
-from shared.jobs.progress import unpack_steps
+from shared.jobs.progress import attempts_of, unpack_steps
 from shared.jobs.times import duration_text, from_row_text, json_text
 from shared.jobs.transitions import timing_of
 from shared.recurrence import Schedule
 
 
-def job_view(job: Job, created: bool = False) -> dict[str, Any]:
+def job_view(job: Job) -> dict[str, Any]:
     """A job as GET answers it: the definition, which can be edited and PUT back, and what is read-only."""
     definition = load_definition(job.core.definition).raw
     schedule = schedule_of(job)
@@ -21,9 +21,8 @@ def job_view(job: Job, created: bool = False) -> dict[str, Any]:
     if schedule is not None:
         view |= {"evaluatedRecurrence": schedule.evaluated} if schedule.evaluated else {}
         view["describe"] = schedule.describe()
-    comes = job.state is State.ENABLED and job.pending
     view |= {
-        "nextOccurrence": json_text(job.pending.scheduled) if comes and job.pending else None,
+        "nextOccurrence": json_text(job.pending.scheduled) if job.pending and comes(job) else None,
         "fired": counters.fired,
         "missed": counters.missed,
         "skipped": counters.skipped,
@@ -31,9 +30,14 @@ def job_view(job: Job, created: bool = False) -> dict[str, Any]:
         "createdAt": json_text(job.created_at),
         "updatedAt": json_text(job.updated_at),
         "generation": job.core.generation,
-        "warnings": _warnings(job, schedule, created),
+        "warnings": _warnings(job, schedule),
     }
     return view
+
+
+def comes(job: Job) -> bool:
+    """Whether the job's pending occurrence is going to be."""
+    return job.state is State.ENABLED
 
 
 def schedule_of(job: Job) -> Schedule | None:
@@ -44,10 +48,11 @@ def schedule_of(job: Job) -> Schedule | None:
         return None
 
 
-def _warnings(job: Job, schedule: Schedule | None, created: bool) -> list[dict[str, Any]]:
+def _warnings(job: Job, schedule: Schedule | None) -> list[dict[str, Any]]:
+    """What a caller may not expect: that the run at creation or at a changed trigger is still to come (F2)."""
     warnings = []
     initial = schedule.initial_run if schedule else None
-    if created and initial is not None and job.pending and job.pending.scheduled == initial:
+    if initial is not None and job.pending and job.pending.scheduled == initial and comes(job):
         warnings.append({"code": "InitialRun", "at": json_text(initial)})
     if job.state is State.ENABLED and job.fault:
         warnings.append({"code": "SetAside", "detail": job.fault})
@@ -64,7 +69,7 @@ def run_view(run: Run, idle: bool = False) -> dict[str, Any]:
         "endTime": None,
         "lateness": _lateness(run.scheduled, run.fired_at),
         "status": str(Status.WAITING if idle else Status.RUNNING),
-        "attempts": run.takeovers + 1,
+        "attempts": attempts_of(run.takeovers, steps),
         "actions": {name: step.view() for name, step in steps.items()},
     } | _window(run.window)
 

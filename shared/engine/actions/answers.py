@@ -17,7 +17,10 @@ MAX_BODY = 16 * 1024
 MAX_HEADERS = 50
 MAX_HEADER_VALUE = 1024
 MAX_DEPTH = 50
-_NOT_KEPT = re.compile(r"set-cookie2?|www-authenticate|authentication-info|authorization|proxy-.*")
+_NOT_KEPT = re.compile(
+    r"set-cookie2?|www-authenticate|authentication-info|authorization|proxy-.*"
+    r"|connection|keep-alive|transfer-encoding|trailer|upgrade"
+)
 _JSON = re.compile(r"(application|text)/([a-z0-9.+-]+\+)?json")
 # Only these are looked up: a codec's name comes from the target, and Python remembers each it does not know.
 _CHARSET = re.compile(
