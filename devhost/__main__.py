@@ -19,7 +19,7 @@ from pathlib import Path
 from devhost import echo
 from devhost.azurite import STANDARD_PORTS, Azurite, Ports
 from devhost.errors import DevhostError
-from devhost.functions import THREADS, Functions, load_app, read_functions
+from devhost.functions import HANDLER_THREADS, Functions, Threads, load_app, read_functions
 from devhost.host import Host
 from devhost.settings import HostConfig, load_settings, point_development_storage_at
 
@@ -86,6 +86,7 @@ async def _serve(
         host.stop()
 
     loop = asyncio.get_running_loop()
+    loop.set_default_executor(Threads())
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     name = f"[{options.host}]" if ":" in options.host else options.host.replace("0.0.0.0", "127.0.0.1")
@@ -162,20 +163,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError(port)
-    return port
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
 
 
 def _ports(text: str) -> Ports:
-    blob, queue, table = map(_port, text.split(","))
-    return Ports(blob, queue, table)
+    ports = [_port(each) for each in text.split(",")]
+    if len(ports) != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is not three ports")
+    return Ports(*ports)
 
 
 def _exit(status: int) -> None:
-    """Leave even if a handler that is not async still runs: its thread cannot be stopped."""
-    THREADS.shutdown(wait=False, cancel_futures=True)
+    """Leave even if a handler still runs in a thread, which cannot be stopped."""
+    HANDLER_THREADS.shutdown()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         logging.shutdown()
         sys.stdout.flush()

@@ -27,21 +27,13 @@ from devhost.errors import DevhostError
 HOST = "127.0.0.1"
 SERVERS = ("Azurite-Blob", "Azurite-Queue", "Azurite-Table")
 SCRIPT = Path(__file__).parent / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
+GUARD = Path(__file__).with_name("guard.py")
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 
 # Azurite's account is public knowledge: every installation has this name and key.
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-# Becomes the command in its arguments, which the kernel ends (SIGTERM, so it saves its data) when our
-# process is gone. A program of its own, since Python between fork and exec is unsafe once there are threads.
-DIE_WITH_PARENT = f"""
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, {signal.SIGTERM:d})
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class Ports(NamedTuple):
@@ -97,7 +89,7 @@ class Azurite:
             ports: free ones are picked if absent.
             in_memory: keep nothing on disk.
 
-        It ends with the thread that called this, at the latest (Linux), so start it from the main thread.
+        It ends with this process, at the latest, however that ends.
         Raises DevhostError if Node or Azurite is missing, or Azurite ends before it answers.
         """
         if location is None and not in_memory:
@@ -109,7 +101,7 @@ class Azurite:
             lock = None if folder is None else stack.enter_context(_lock(folder))
             process = subprocess.Popen(
                 _command(ports, folder),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[] if lock is None else [lock.fileno()],
@@ -151,11 +143,12 @@ class Azurite:
         """End the process, if it is ours, and wait until it has saved its data and is gone."""
         if self._process is None:
             return
-        self._process.terminate()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def __enter__(self) -> Self:
@@ -173,13 +166,11 @@ def _command(ports: Ports, location: Path | None) -> list[str]:
         raise DevhostError("Node 18 or newer is needed to run Azurite, but there is no `node` on the PATH")
     if not SCRIPT.exists():
         raise DevhostError("Azurite is not installed: run `npm ci --prefix devhost`")
-    command = [node, str(SCRIPT), "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
+    command = [sys.executable, "-IS", str(GUARD), node, str(SCRIPT)]
+    command += ["--disableTelemetry", "--skipApiVersionCheck", "--silent"]
     for service, port in ports._asdict().items():
         command += [f"--{service}Host", HOST, f"--{service}Port", str(port)]
-    command += ["--inMemoryPersistence"] if location is None else ["--location", str(location)]
-    if sys.platform == "linux":
-        return [sys.executable, "-ISc", DIE_WITH_PARENT, str(os.getpid()), *command]
-    return command
+    return command + (["--inMemoryPersistence"] if location is None else ["--location", str(location)])
 
 
 def _lock(location: Path) -> IO[bytes]:

@@ -24,7 +24,17 @@ log = logging.getLogger("devhost.functions")
 
 APP_MODULE = "function_app"
 DEFAULT_CONNECTION = "AzureWebJobsStorage"
-THREADS = ThreadPoolExecutor(thread_name_prefix="handler")
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads that nobody waits for at the end: what hangs in one must not keep the host from ending."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Return at once, whatever `wait` says."""
+        super().shutdown(wait=False, cancel_futures=True)
+
+
+HANDLER_THREADS = Threads(thread_name_prefix="handler")
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Function:
         if inspect.iscoroutinefunction(self.handler):
             return await self.handler(**{self.parameter: argument})
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(THREADS, lambda: self.handler(**{self.parameter: argument}))
+        return await loop.run_in_executor(HANDLER_THREADS, lambda: self.handler(**{self.parameter: argument}))
 
 
 @dataclass(frozen=True)
@@ -138,9 +148,7 @@ def _add(functions: Functions, name: str, handler: Callable[..., Any], fields: d
         case "httpTrigger":
             methods = frozenset(_text(each).upper() for each in fields.get("methods") or ())
             level = _text(fields.get("authLevel") or "function").lower()
-            functions.http.append(
-                HttpFunction(name, handler, parameter, fields.get("route") or name, methods, level)
-            )
+            functions.http.append(HttpFunction(name, handler, parameter, fields["route"], methods, level))
         case "timerTrigger":
             at_start = bool(fields.get("runOnStartup"))
             functions.timers.append(TimerFunction(name, handler, parameter, fields["schedule"], at_start))

@@ -121,7 +121,6 @@ def test_without_a_folder_it_must_be_in_memory() -> None:
         Azurite.start()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do this")
 def test_it_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from devhost.azurite import Azurite\n"

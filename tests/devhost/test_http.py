@@ -184,7 +184,8 @@ async def test_stopping_waits_for_running_functions_refuses_new_ones_and_keeps_e
     await started.wait()
     stop.set()
     await eventually(lambda: server.stopping)
-    assert (await client.get("/api/slow")).status == 503
+    async with asyncio.timeout(30):
+        assert (await client.get("/api/slow")).status == 503
     assert (await client.get("/echo")).status == 200
     assert not running.done()
     release.set()

@@ -23,7 +23,8 @@ from urllib.request import Request, urlopen
 import pytest
 from azure.storage.queue import QueueClient
 
-from devhost.azurite import Azurite, Ports, free_ports
+from devhost.__main__ import main
+from devhost.azurite import Azurite, Ports, connection_string, free_ports
 from tests.devhost.support import SAMPLE, eventually_sync
 from tests.devhost.test_azurite import answers
 
@@ -43,6 +44,7 @@ class HostProcess:
                 env={**inherited, **environment},
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     def __enter__(self) -> Self:
@@ -119,21 +121,19 @@ def test_it_starts_azurite_serves_and_leaves_nothing_behind(app: Path) -> None:
     assert not any(map(answers, ports))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Azurite stays, and the next start uses it")
 def test_a_killed_host_loses_nothing_and_starts_again(app: Path) -> None:
     ports = free_ports()
-    arguments = ["--azurite-ports", listed(ports), "--verbose"]
-    with HostProcess(app, *arguments) as host, Azurite(ports, None) as storage:
+    with HostProcess(app, "--azurite-ports", listed(ports)) as host:
         host.ready()
-        with QueueClient.from_connection_string(storage.connection_string, "kept") as queue:
+        with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
             queue.create_queue()
             queue.send_message("hello")
         host.end(signal.SIGKILL)
-        with HostProcess(app, *arguments) as again:
-            again.ready()
-            with QueueClient.from_connection_string(storage.connection_string, "kept") as queue:
-                assert [message.content for message in queue.peek_messages()] == ["hello"]
-            assert again.end(signal.SIGINT) == 0
+    with HostProcess(app, "--azurite-ports", listed(ports)) as again:
+        again.ready()
+        with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
+            assert [message.content for message in queue.peek_messages()] == ["hello"]
+        assert again.end(signal.SIGINT) == 0
     assert not any(map(answers, ports))
 
 
@@ -145,35 +145,41 @@ def test_a_second_host_uses_the_azurite_that_runs(app: Path, with_azurite: list[
     assert all(map(answers, azurite.ports))
 
 
-def test_ctrl_c_lets_invocations_finish(app: Path, azurite: Azurite, queue_name: str) -> None:
-    storage = {"AzureWebJobsStorage": azurite.connection_string, "SAMPLE_QUEUE": queue_name}
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_lets_invocations_finish_and_storage_last_until_then(app: Path, number: signal.Signals) -> None:
+    ports = free_ports()
     by_http, by_queue = app / "by http", app / "by_queue"
     by_http.mkdir()
     by_queue.mkdir()
-    with HostProcess(app, "--no-azurite", **storage) as host, ThreadPoolExecutor() as pool:
+    with HostProcess(app, "--azurite-ports", listed(ports)) as host, ThreadPoolExecutor() as pool:
         host.ready()
-        with QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue:
-            eventually_sync(lambda: f"Queue {queue_name} created" in host.output)
+        eventually_sync(lambda: "Queue sample created" in host.output)
+        with QueueClient.from_connection_string(connection_string(ports), "sample") as queue:
             queue.send_message(base64.b64encode(str(by_queue).encode()).decode())
-            answer = pool.submit(host.get, f"/api/slow?folder={quote(str(by_http))}")
-            for folder in (by_http, by_queue):
-                eventually_sync((folder / "started").exists)
-            host.process.send_signal(signal.SIGINT)
-            eventually_sync(lambda: "Stopping" in host.output)
-            assert host.get("/api/greeting")[0] == 503
-            for folder in (by_http, by_queue):
-                (folder / "release").touch()
-            assert answer.result() == (200, "finished")
-            assert host.process.wait(60) == 0
-            assert queue.get_queue_properties().approximate_message_count == 0
+        answer = pool.submit(host.get, f"/api/slow?folder={quote(str(by_http))}")
+        for folder in (by_http, by_queue):
+            eventually_sync((folder / "started").exists)
+        os.killpg(host.process.pid, number)  # to all in the foreground, as Ctrl-C does
+        eventually_sync(lambda: "Stopping" in host.output)
+        assert host.get("/api/greeting")[0] == 503
+        for folder in (by_http, by_queue):
+            (folder / "release").touch()
+        assert answer.result() == (200, "finished")
+        assert host.process.wait(60) == 0
+    with Azurite.start(location=app / ".azurite", ports=ports) as storage:
+        queue = QueueClient.from_connection_string(storage.connection_string, "sample")
+        assert queue.get_queue_properties().approximate_message_count == 0
+        queue.close()
 
 
 def get_no_answer(host: HostProcess, path: str) -> None:
-    with pytest.raises(OSError, match=""):
+    with pytest.raises(ConnectionError):
         host.get(path)
 
 
-@pytest.mark.parametrize(("route", "again"), [("slow", False), ("stuck", False), ("slow", True)])
+@pytest.mark.parametrize(
+    ("route", "again"), [("slow", False), ("stuck", False), ("stuck_inside", False), ("slow", True)]
+)
 def test_what_does_not_finish_in_time_is_given_up(
     app: Path, with_azurite: list[str], route: str, again: bool
 ) -> None:
@@ -193,13 +199,16 @@ def test_what_does_not_finish_in_time_is_given_up(
         assert ("Not all invocations ended" in host.output) is not again
 
 
-def test_keys_are_demanded_if_one_is_set(app: Path, with_azurite: list[str]) -> None:
-    with HostProcess(app, *with_azurite, DEVHOST_KEY="s3cret") as host:
+def test_keys_are_demanded_if_one_is_set(app: Path, azurite: Azurite) -> None:
+    with HostProcess(
+        app, "--no-azurite", DEVHOST_KEY="s3cret", AzureWebJobsStorage=azurite.connection_string
+    ) as host:
         host.ready()
         assert host.get("/api/secret")[0] == 401
         assert host.get("/api/secret", **{"x-functions-key": "s3cret"})[0] == 200
         assert host.get("/api/greeting")[0] == 200
         assert "curl -H 'x-functions-key: s3cret'" in host.output
+        assert "Azurite" not in host.output
 
 
 def test_ports_that_are_taken_are_named_in_one_line(app: Path, azurite: Azurite) -> None:
@@ -227,3 +236,19 @@ def test_an_app_that_cannot_be_loaded_is_shown_with_its_error(app: Path) -> None
         assert host.output.endswith(
             "devhost: function_app.py cannot be loaded: No module named 'no_such_module'\n"
         )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "65536"], "'65536' is not a port"),
+        (["--port", "x"], "'x' is not a port"),
+        (["--azurite-ports", "1,2"], "'1,2' is not three ports"),
+    ],
+)
+def test_ports_that_are_none_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert capsys.readouterr().err.endswith(f"{message}\n")

@@ -48,11 +48,12 @@ class Queues:
         function = QueueFunction("take", handler, "message", self.name)
         listener = QueueListener(function, self.proxy.connection_string, options)
         running = asyncio.create_task(listener.run(stop))
-        waiting = asyncio.create_task(eventually(until))
-        await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
-        stop.set()
-        await running
-        await waiting
+        try:
+            await eventually(until)
+        finally:
+            stop.set()
+            async with asyncio.timeout(30):
+                await running
 
     def settlements(self) -> list[str]:
         """All requests of the listener but those that receive."""
@@ -153,17 +154,22 @@ async def test_a_failed_message_comes_again_and_may_then_succeed(queues: Queues)
 
 
 async def test_a_message_that_is_not_base64_goes_to_poison_unseen(queues: Queues) -> None:
+    seen: list[func.QueueMessage] = []
+
     async def take(message: func.QueueMessage) -> None:
-        raise AssertionError("it should not get here")
+        seen.append(message)
 
     await queues.main.send_message('{"not": "base64"}')
     await queues.listen(take, lambda: queues.proxy.count("DELETE"))
     assert await queues.in_poison() == ['{"not": "base64"}']
+    assert seen == []
 
 
 async def test_a_message_often_received_but_never_finished_goes_to_poison_unseen(queues: Queues) -> None:
+    seen: list[func.QueueMessage] = []
+
     async def take(message: func.QueueMessage) -> None:
-        raise AssertionError("it should not get here")
+        seen.append(message)
 
     await queues.put(b"kills the host")
     for _ in range(OPTIONS.max_dequeue_count):
@@ -171,6 +177,7 @@ async def test_a_message_often_received_but_never_finished_goes_to_poison_unseen
         await asyncio.sleep(1.1)
     await queues.listen(take, lambda: queues.proxy.count("DELETE"))
     assert await queues.in_poison() == [base64.b64encode(b"kills the host").decode()]
+    assert seen == []
 
 
 async def test_encoding_none_hands_the_text_on_as_it_is(queues: Queues) -> None:
@@ -197,12 +204,17 @@ async def test_no_more_than_a_batch_and_the_threshold_are_in_work(queues: Queues
         in_work, done = in_work - 1, done + 1
 
     async def release() -> None:
-        await eventually(lambda: in_work == 4)
-        gate.release()
-        gate.release()
-        await eventually(lambda: in_work == 6)
-        for _ in range(12):
+        try:
+            await eventually(lambda: in_work == 4)
             gate.release()
+            await asyncio.sleep(0.3)  # time in which a listener that counts wrongly takes more
+            assert (in_work, queues.proxy.count("GET")) == (3, 1)
+            gate.release()
+            await eventually(lambda: in_work == 6)
+            await asyncio.sleep(0.3)
+        finally:
+            for _ in range(12):
+                gate.release()
 
     await queues.put(*(b"%d" % number for number in range(12)))
     releasing = asyncio.create_task(release())

@@ -25,6 +25,7 @@ def first(routes: RouteTable, path: str) -> tuple[str, dict[str, str]] | None:
         ("/jobs/", "/api/jobs/", {}),
         ("jobs", "/API/Jobs", {}),
         ("jobs", "/api/jobs/x", None),
+        ("", "/api", {}),
         ("jobs", "/jobs", None),
         ("jobs/{id}", "/api/jobs/a.b-c~d", {"id": "a.b-c~d"}),
         ("jobs/{id}", "/api/jobs", None),

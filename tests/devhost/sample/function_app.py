@@ -34,11 +34,20 @@ async def slow(req: func.HttpRequest) -> str:
     return "finished"
 
 
-@app.route("stuck")
-def stuck(req: func.HttpRequest) -> str:
-    (Path(req.params["folder"]) / "started").touch()
+def _sleep_on(folder: Path) -> str:
+    (folder / "started").touch()
     time.sleep(3600)
     return "never"
+
+
+@app.route("stuck")
+def stuck(req: func.HttpRequest) -> str:
+    return _sleep_on(Path(req.params["folder"]))
+
+
+@app.route("stuck_inside")
+async def stuck_inside(req: func.HttpRequest) -> str:
+    return await asyncio.to_thread(_sleep_on, Path(req.params["folder"]))
 
 
 @app.queue_trigger("message", "%SAMPLE_QUEUE%", "AzureWebJobsStorage")
