@@ -284,6 +284,7 @@ async def test_run_now_has_no_window(at: Bench, served: Receiver) -> None:
     job = here(job_named("hourly-usage"), served)
     job["action"]["inputs"]["body"] = {"from": "@trigger().outputs?.windowStartTime"}
     await at.create(**job)
+    at.clock.advance(seconds=7)
     assert (await at.call("run_now", "runs", id=job["id"])).status == 202
     await at.take_runs()
     assert json.loads(served.hits[-1].body) == {"from": None}
@@ -348,7 +349,7 @@ async def test_secured_outputs_are_not_recorded(at: Bench, served: Receiver) -> 
     await begin(at, job["id"])
     (run,) = await at.runs(job["id"])
     assert run["status"] == "Succeeded"
-    assert run["actions"]["Action"]["response"] == {"statusCode": 200}
+    assert run["actions"]["Action"]["response"] == {"statusCode": 204}
 
 
 async def test_a_resubmitted_run_has_its_window(at: Bench, served: Receiver) -> None:

@@ -87,3 +87,35 @@ async def test_ctrl_c_lets_a_running_action_finish(host: HostProcess, target: Re
     _, runs = await host.call("GET", "/jobs/a/runs")
     assert [run["status"] for run in runs["value"]] == ["Succeeded"]
     assert len(target.hits) == 1
+
+
+async def test_a_run_that_waits_twice_goes_on_over_restarts(host: HostProcess, target: Receiver) -> None:
+    def call(after: str) -> dict[str, Any]:
+        inputs = {"method": "POST", "uri": f"{target.url}/{after}"}
+        return {"type": "Http", "inputs": inputs, "runAfter": {after: ["Succeeded"]}}
+
+    def wait(**after: list[str]) -> dict[str, Any]:
+        return {"type": "Wait", "inputs": {"interval": {"count": 2, "unit": "Second"}}, "runAfter": after}
+
+    actions = {"First": wait(), "One": call("First"), "Second": wait(One=["Succeeded"]), "Two": call("Second")}
+    status, job = await host.call("PUT", "/jobs/a", {"trigger": {"type": "Once"}, "actions": actions})
+    assert status == 201, job
+    for _ in range(2):
+        before = len(target.hits)
+        await until_status(host, "Waiting")
+        await host.kill()
+        await host.start()
+        async with asyncio.timeout(60):
+            while len(target.hits) == before:
+                await asyncio.sleep(0.05)
+    await until_status(host, "Succeeded")
+    assert [hit.path for hit in target.hits] == ["/hook/First", "/hook/Second"]
+
+
+async def until_status(host: HostProcess, status: str) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            _, runs = await host.call("GET", "/jobs/a/runs")
+            if [run["status"] for run in runs["value"]] == [status]:
+                return
+            await asyncio.sleep(0.1)

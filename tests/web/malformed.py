@@ -24,6 +24,7 @@ class Bad:
     query: Mapping[str, str] | None = None
     route: str = "create"
     job: str | None = None
+    seq: str | None = None
     status: int = 400
 
 

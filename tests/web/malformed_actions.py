@@ -11,7 +11,6 @@ ACTION = [
     Bad("action-type-absent", "action.type", left_out("action.type")),
     *at_path("action.type", lower_case="http", null=None, number=1, list=["Http"]),
     Bad("actions-empty", "actions", valid(action=None, actions={})),
-    Bad("actions-two", "actions", valid(action=None, actions={n: valid()["action"] for n in ("a", "b")})),
     Bad("actions-list", "actions", valid(action=None, actions=[valid()["action"]])),
     Bad("actions-text", "actions", valid(action=None, actions="Http")),
     Bad("actions-beside-action", "actions", valid(actions={"a": valid()["action"]})),

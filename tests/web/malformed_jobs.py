@@ -1,4 +1,4 @@
-"""Jobs with unknown properties, with properties that later versions know, and with wrong triggers."""
+"""Jobs with unknown properties, with wrong ones of their own, and with wrong triggers."""
 
 from tests.web.malformed import INPUTS, RECURRENCE, SCHEDULE, Bad, at_path
 from tests.web.support import left_out, put_in, valid
@@ -27,28 +27,6 @@ UNKNOWN = [
 UNKNOWN += [Bad("unknown-null", "unknown", put_in("unknown", None))]
 UNKNOWN += [Bad("unknown-null-inside", f"{INPUTS}.unknown", put_in(f"{INPUTS}.unknown", None))]
 UNKNOWN += [Bad("unknown-empty-name", 'trigger.""', put_in("trigger.", 1))]
-
-NOT_YET = [
-    *at_path("trigger.type", sliding_window="SlidingWindow"),
-    *at_path("trigger.inputs", delay={"delay": "PT1H"}),
-    *at_path("trigger.jitter", given="PT1M"),
-    *at_path("trigger.runtimeConfiguration", given={"concurrency": {"runs": 1}}),
-    *at_path("trigger.operationOptions", given="SingleInstance"),
-    *at_path("state", suspended="Suspended", disabled="Disabled"),
-    *at_path("deleteAfter", given="P7D"),
-    *at_path("serviceType", other="OtherService", lower_case="timerjob"),
-    *at_path("action.type", wait="Wait", queue="Queue"),
-    *at_path("action.runAfter", given={}),
-    *at_path("action.operationOptions", given="DisableAsyncPattern"),
-    *at_path(f"{INPUTS}.authentication", given={"type": "ManagedServiceIdentity", "audience": "x"}),
-    *at_path(f"{INPUTS}.retryPolicy.type", exponential="exponential", fixed="fixed", capital="None"),
-    *at_path(f"{INPUTS}.uri", expression="@parameters('uri')"),
-    *at_path(f"{INPUTS}.method", expression="@parameters('method')"),
-    *at_path(f"{INPUTS}.headers.x-a", expression="@{parameters('n')}"),
-    *at_path(f"{INPUTS}.queries.q", expression="@trigger().scheduledTime"),
-    Bad("expression-as-body", f"{INPUTS}.body", put_in(f"{INPUTS}.body", "@trigger()")),
-    Bad("expression-deep-in-body", f"{INPUTS}.body.a.1.b", put_in(f"{INPUTS}.body", {"a": [0, {"b": "x@{1}"}]})),
-]
 
 JOB = [
     *at_path(

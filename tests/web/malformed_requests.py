@@ -12,15 +12,21 @@ def continuation(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
 
 
-def queries(name: str, *values: str, route: str = "list", job: str | None = None) -> list[Bad]:
+def queries(
+    name: str, *values: str, route: str = "list", job: str | None = None, seq: str | None = None
+) -> list[Bad]:
     return [
-        Bad(f"{route}-{name}-{value[:40]!r}", name, route=route, job=job, query={name: value}) for value in values
+        Bad(f"{route}-{name}-{value[:40]!r}", name, route=route, job=job, seq=seq, query={name: value})
+        for value in values
     ]
 
 
+OF_JOBS = ("get", "delete", "suspend", "resume", "occurrences", "runs", "run_now")
+OF_RUNS = ("run", "cancel", "resubmit")
+
 QUERIES = [
     *queries("pageSize", "0", "-1", "1001", "1.5", "ten", "", "1e3", " 5", "٣", "9" * 5000),
-    *queries("state", "enabled", "Deleting", "Suspended", ""),
+    *queries("state", "enabled", "Deleting", "Disabled", ""),
     *queries("tag", "team", ""),
     *queries("prefix", "a b", "a/b", "a'b", "a:", "ä", "\0", "a" * 129),
     *queries(
@@ -53,15 +59,33 @@ QUERIES = [
     *queries("x" * 70, "x"),
     *queries("prefix", "a", route="get", job="a"),
     *queries("force", "true", route="delete", job="a"),
+    *[bad for route in OF_JOBS for bad in queries("x", "1", route=route, job="a")],
+    *[bad for route in OF_RUNS for bad in queries("x", "1", route=route, job="a", seq="1")],
     *queries("count", "5", route="runs", job="a"),
+    *queries(
+        "count", "0", "-1", "1001", "1.5", "ten", "", "1e3", " 5", "٣", "9" * 5000, route="occurrences", job="a"
+    ),
+    *[
+        Bad(f"put-resetState-{value!r}", "resetState", valid(), route="put", job="a", query={"resetState": value})
+        for value in ("", "True", "FALSE", "1", "yes", "true ", "null")
+    ],
+    Bad("create-resetState", "resetState", valid(), query={"resetState": "true"}),
+    Bad("suspend-resetState", "resetState", route="suspend", job="a", query={"resetState": "true"}),
     Bad("create-unknown-query", "x", valid(), query={"x": "1"}),
     Bad("put-unknown-query", "x", valid(), route="put", job="a", query={"x": "1"}),
     Bad("preview-unknown-query", "count", {"trigger": {"type": "Once"}}, route="preview", query={"count": "1"}),
 ]
 
 PATHS = [
-    Bad(f"{route}-id-{name}", "id", valid() if route == "put" else None, route=route, job=job)
-    for route in ("put", "get", "delete", "runs")
+    Bad(
+        f"{route}-id-{name}",
+        "id",
+        valid() if route == "put" else None,
+        route=route,
+        job=job,
+        seq="1" if route in OF_RUNS else None,
+    )
+    for route in ("put", *OF_JOBS, *OF_RUNS)
     for name, job in {
         "two-dots": "..",
         "space": "a b",
@@ -72,6 +96,11 @@ PATHS = [
         "line-end": "a\n",
         "too-long": "a" * 129,
     }.items()
+]
+PATHS += [
+    Bad(f"{route}-seq-{seq!r}", "seq", route=route, job="a", seq=seq)
+    for route in OF_RUNS
+    for seq in ("", "x", "-1", "+1", "1.5", "1e3", " 1", "0x1", "٣", "²", "1\n", "1" * 11, "9" * 5000)
 ]
 PATHS += [
     Bad("put-id-differs", "id", valid(id="b"), route="put", job="a"),

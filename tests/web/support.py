@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.storage.table import Verb, Write
-from shared.web.api import respond
+from shared.web.api import Api, Operation, respond
 from shared.web.exchange import Request, Response
 from tests.harness import Bench
 
@@ -97,22 +97,39 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     query: Mapping[str, str] | None = None,
     job: str | None = None,
+    seq: str | None = None,
     url: str | None = None,
 ) -> Response:
-    """What a route of the API answers; `job` is the id in its path. The answer can be written as bytes."""
-    api = at.app.api
-    operation = {"preview": api.preview.preview, "health": api.health.health}.get(route)
+    """What a route of the API answers; `job` is the id in its path, `seq` the run's number there.
+
+    The answer can be written as bytes.
+    """
     path = {"preview": "preview", "health": "health"}.get(route, "jobs" if job is None else f"jobs/{job}")
     request = Request(
         url=url or f"http://localhost/api/{path}",
         headers={"content-type": "application/json"} | {k.lower(): v for k, v in (headers or {}).items()},
-        route={} if job is None else {"id": job},
+        route=({} if job is None else {"id": job}) | ({} if seq is None else {"seq": seq}),
         query=query or {},
         body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
     )
-    response = await respond(operation or getattr(at.app.api.jobs, route), request)
+    response = await respond(operation(at.app.api, route), request)
     assert response.body is None or json.loads(response.content()) is not None
     return response
+
+
+def operation(api: Api, route: str) -> Operation:
+    """A route by the name that tests call it; one of jobs, unless it is among these."""
+    others: dict[str, Operation] = {
+        "preview": api.preview.preview,
+        "health": api.health.health,
+        "runs": api.runs.list,
+        "run": api.runs.get,
+        "run_now": api.runs.run_now,
+        "cancel": api.runs.cancel,
+        "resubmit": api.runs.resubmit,
+    }
+    found: Operation = others.get(route) or getattr(api.jobs, route)
+    return found
 
 
 def fields(response: Response) -> list[str]:
@@ -146,7 +163,7 @@ async def got(at: Bench, job: str) -> Any:
 
 async def every_row(at: Bench) -> list[Any]:
     """All rows of jobs, with their versions."""
-    return [row for kind in ("job", "timer", "run", "past") for row in await at.rows(kind)]
+    return [row for kind in ("job", "timer", "run", "idle", "past") for row in await at.rows(kind)]
 
 
 def tag_of(response: Response) -> str:

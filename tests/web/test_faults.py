@@ -17,9 +17,13 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
         "state": "Paused",
         "parameters": [],
         "historyLimit": 0,
+        "deleteAfter": "soon",
         "trigger": {
             "type": "Recurrence",
-            "jitter": "PT1M",
+            "jitter": "PT25H",
+            "operationOptions": "Twice",
+            "runtimeConfiguration": {"concurrency": {"runs": 0, "maximumWaitingRuns": -1}},
+            "inputs": {"delay": "PT1H"},
             "maxLateness": "1h",
             "skipInitialRun": "yes",
             "runAt": NOON_TEXT,
@@ -37,7 +41,9 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
         "actions": {
             "Call": {
                 "type": "Http",
-                "runAfter": {},
+                "runAfter": {"Pause": ["Done"], "Nothing": ["Succeeded"]},
+                "operationOptions": "Twice",
+                "runtimeConfiguration": {"secureData": {"properties": ["all"]}},
                 "limit": {"timeout": "PT1H"},
                 "inputs": {
                     "method": "get",
@@ -45,9 +51,12 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
                     "headers": {"Host": "x", "a b": "c", "d": "\n"},
                     "queries": {"a": []},
                     "body": ["@now()", {"b": "@{x}"}],
-                    "retryPolicy": {"type": "fixed", "count": 4},
+                    "retryPolicy": {"type": "fixed", "count": 91},
+                    "authentication": {"type": "Raw", "value": {"setting": "PASSWORD"}},
                 },
-            }
+            },
+            "Pause": {"type": "Wait", "inputs": {}, "runAfter": {"Pause": ["Succeeded"]}},
+            "Send": {"type": "Queue", "inputs": {"queue": "x"}},
         },
     }
     response = await ask(at, "create", body)
@@ -62,7 +71,12 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
             "state",
             "parameters",
             "historyLimit",
+            "deleteAfter",
             "trigger.jitter",
+            "trigger.operationOptions",
+            "trigger.runtimeConfiguration.concurrency.runs",
+            "trigger.runtimeConfiguration.concurrency.maximumWaitingRuns",
+            "trigger.inputs.delay",
             "trigger.maxLateness",
             "trigger.skipInitialRun",
             "trigger.runAt",
@@ -77,7 +91,10 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
             "trigger.recurrence.schedule.minutes",
             "trigger.recurrence.schedule.weekDays",
             "trigger.recurrence.schedule.other",
-            "actions.Call.runAfter",
+            "actions.Call.runAfter.Pause.0",
+            "actions.Call.runAfter.Nothing",
+            "actions.Call.operationOptions",
+            "actions.Call.runtimeConfiguration.secureData.properties.0",
             "actions.Call.limit.timeout",
             "actions.Call.inputs.method",
             "actions.Call.inputs.uri",
@@ -87,7 +104,13 @@ async def test_all_independent_faults_are_told_at_once(at: Bench) -> None:
             "actions.Call.inputs.queries.a",
             "actions.Call.inputs.body.0",
             "actions.Call.inputs.body.1.b",
-            "actions.Call.inputs.retryPolicy.type",
+            "actions.Call.inputs.retryPolicy.count",
+            "actions.Call.inputs.retryPolicy.interval",
+            "actions.Call.inputs.authentication.value.setting",
+            "actions.Pause.inputs",
+            "actions.Pause.runAfter",
+            "actions.Send.inputs.queue",
+            "actions.Send.inputs.message",
         ]
     )
 
@@ -98,8 +121,8 @@ async def test_the_detail_sums_up_the_first_faults(at: Bench) -> None:
 
 
 async def test_of_a_thing_of_an_unknown_type_nothing_but_that_is_told(at: Bench) -> None:
-    wait = {"type": "Wait", "inputs": {"interval": {"count": 5, "unit": "@parameters('unit')"}}, "runAfter": {}}
-    window = {"type": "SlidingWindow", "inputs": {"delay": "PT1H"}, "recurrence": {"frequency": "x"}}
+    wait = {"type": "Sleep", "inputs": {"interval": {"count": 5, "unit": "@parameters('unit')"}}, "runAfter": []}
+    window = {"type": "Window", "inputs": {"delay": "PT1H"}, "recurrence": {"frequency": "x"}}
     response = await ask(at, "create", valid(action=wait, trigger=window))
     assert sorted(fields(response)) == ["action.type", "trigger.type"]
 

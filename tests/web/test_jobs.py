@@ -226,7 +226,7 @@ async def test_a_job_whose_deletion_is_under_way_is_neither_read_nor_listed_and_
     first = await put(at, "a", valid())
     job = await at.app.store.jobs.get("a")
     assert job
-    assert await Remover(at.app.store.jobs).begin(job, at.clock())
+    assert await Remover(at.app.store.jobs, at.app.store.runs).begin(job, at.clock())
     for route in ("get", "runs"):
         assert (await ask(at, route, job="a")).status == 404
     assert (await ask(at, "list")).body == {"value": [], "continuation": None}

@@ -1,6 +1,7 @@
 """Requests that are wrong, each in one way: a 4xx that names the field as its caller wrote it, nothing stored."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,22 +12,35 @@ from tests.harness import Bench, bench
 from tests.web.malformed import Bad
 from tests.web.malformed_actions import ACTION
 from tests.web.malformed_calendars import CALENDAR
-from tests.web.malformed_jobs import JOB, NOT_YET, ONCE, UNKNOWN
+from tests.web.malformed_inputs import CREDENTIALS, EXPRESSION, POLICY
+from tests.web.malformed_jobs import JOB, ONCE, UNKNOWN
 from tests.web.malformed_requests import PATHS, PREVIEWS, QUERIES
+from tests.web.malformed_steps import ORDER, QUEUE, WAIT
 from tests.web.malformed_text import NOT_JSON
+from tests.web.malformed_triggers import JOB_FIELDS, TRIGGER
 from tests.web.support import ask, fields, swept, valid
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-IN_BODIES = [*NOT_JSON, *UNKNOWN, *NOT_YET, *JOB, *ONCE, *ACTION, *CALENDAR]
+IN_BODIES = [*NOT_JSON, *UNKNOWN, *JOB, *JOB_FIELDS, *ONCE, *TRIGGER, *CALENDAR]
+IN_BODIES += [*ACTION, *ORDER, *WAIT, *QUEUE, *POLICY, *CREDENTIALS, *EXPRESSION]
 EVERY = [*IN_BODIES, *QUERIES, *PATHS, *PREVIEWS]
 JARGON = ("Input ", "input should", "Value error", "validation", "dictionary", "pattern", "instance of", "sys.")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_bench(azurite: Any) -> AsyncIterator[Bench]:
-    """One app for all requests of this module: none of them may leave anything in its table."""
-    async with bench(azurite.connection_string, PARTITIONS="1") as made:
+    """One app for all requests of this module: none of them may leave anything in its table.
+
+    Its operator allows something, so that it is told what is not.
+    """
+    allowed = {
+        "QUEUE_NAME": "own-tickets",
+        "QUEUE_TARGETS": '["orders"]',
+        "IDENTITY_TARGETS": '{"api://reports": ["reports.example.org"]}',
+        "SECRET_HOSTS": '["reports.example.org", "*.example.net"]',
+    }
+    async with bench(azurite.connection_string, None, PARTITIONS="1", **allowed) as made:
         yield made
 
 
@@ -49,7 +63,8 @@ async def test_is_refused_by_put_as_by_post(shared_bench: Bench, bad: Bad) -> No
 
 
 async def refusal(at: Bench, bad: Bad) -> Response:
-    return await ask(at, bad.route, bad.body, raw=bad.raw, headers=bad.headers, query=bad.query, job=bad.job)
+    asked = partial(ask, at, bad.route, bad.body, raw=bad.raw, headers=bad.headers)
+    return await asked(query=bad.query, job=bad.job, seq=bad.seq)
 
 
 async def check_refused(at: Bench, bad: Bad) -> None:
