@@ -59,11 +59,12 @@ class HostConfig:
     @classmethod
     def read(cls, app_dir: Path) -> HostConfig:
         """Read the host.json of an app. Raises DevhostError if it is missing or wrong."""
-        extensions = _read_json(app_dir / "host.json").get("extensions", {})
-        return cls(
-            route_prefix=extensions.get("http", {}).get("routePrefix", cls.route_prefix).strip("/"),
-            queues=QueueOptions.of(extensions.get("queues", {})),
-        )
+        extensions = _section(_read_json(app_dir / "host.json"), "extensions", "host.json")
+        prefix = _section(extensions, "http", "host.json").get("routePrefix", cls.route_prefix)
+        if not isinstance(prefix, str):
+            raise DevhostError(f"host.json: routePrefix is text, not {prefix!r}")
+        queues = QueueOptions.of(_section(extensions, "queues", "host.json"))
+        return cls(route_prefix=prefix.strip("/"), queues=queues)
 
 
 def load_settings(app_dir: Path) -> str | None:
@@ -78,7 +79,9 @@ def load_settings(app_dir: Path) -> str | None:
         content = _read_json(path)
         if content.get("IsEncrypted"):
             raise DevhostError(f"{name} is encrypted: run `func settings decrypt`")
-        for key, value in content.get("Values", {}).items():
+        for key, value in _section(content, "Values", name).items():
+            if not isinstance(value, str | int | float) or "\0" in str(value) or not re.fullmatch(r"[^=\0]+", key):
+                raise DevhostError(f"{name}: setting {key!r} must have a name without '=', and a plain value")
             os.environ.setdefault(key, str(value))
         return name
     return None
@@ -143,13 +146,23 @@ def _duration(raw: Mapping[str, Any], key: str, default: timedelta) -> timedelta
         raise DevhostError(f"host.json: {key}: {error}") from None
 
 
+def _section(content: Mapping[str, Any], name: str, file: str) -> Mapping[str, Any]:
+    """A member that is an object, or absent. Raises DevhostError for any other."""
+    section = content.get(name, {})
+    if not isinstance(section, dict):
+        raise DevhostError(f"{file}: {name} is an object, not {section!r}")
+    return section
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DevhostError(f"there is no {path.name} in {path.parent}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DevhostError(f"{path.name} is not JSON: {error}") from None
+    except OSError as error:
+        raise DevhostError(f"{path.name} cannot be read: {error.strerror}") from None
     if not isinstance(content, dict):
         raise DevhostError(f"{path.name} does not hold a JSON object")
     return content

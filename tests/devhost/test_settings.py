@@ -138,3 +138,32 @@ def test_other_ports_reach_the_app_by_its_settings(monkeypatch: pytest.MonkeyPat
     point_development_storage_at(ports)
     assert environment == {"Store": connection_string(ports), "Other": "AccountName=x"}
     assert storage_connection("Store") == connection_string(ports)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("local.settings.json", '{"Values": null}', "Values is an object"),
+        ("local.settings.json", '{"Values": []}', "Values is an object"),
+        ("local.settings.json", '{"Values": {"A=B": "x"}}', "'A=B'"),
+        ("local.settings.json", '{"Values": {"": "x"}}', "setting ''"),
+        ("local.settings.json", '{"Values": {"A": null}}', "'A'"),
+        ("local.settings.json", '{"Values": {"A": "\\u0000"}}', "'A'"),
+        ("local.settings.json", "[" * 100_000, "is not JSON"),
+        ("host.json", '{"extensions": null}', "extensions is an object"),
+        ("host.json", '{"extensions": {"queues": null}}', "queues is an object"),
+        ("host.json", '{"extensions": {"http": null}}', "http is an object"),
+        ("host.json", '{"extensions": {"http": {"routePrefix": 5}}}', "routePrefix is text"),
+    ],
+)
+def test_what_a_file_may_not_hold_is_told_in_one_line(tmp_path: Path, file: str, text: str, told: str) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(DevhostError, match=told) as raised:
+        load_settings(tmp_path) if file != "host.json" else HostConfig.read(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_in_place_of_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "host.json").mkdir()
+    with pytest.raises(DevhostError, match="cannot be read"):
+        HostConfig.read(tmp_path)

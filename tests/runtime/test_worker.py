@@ -35,7 +35,14 @@ FUNCTIONS = {
     "put_job": http("PUT", "jobs/{id}"),
     "get_job": http("GET", "jobs/{id}"),
     "delete_job": http("DELETE", "jobs/{id}"),
+    "suspend_job": http("POST", "jobs/{id}/suspend"),
+    "resume_job": http("POST", "jobs/{id}/resume"),
+    "list_occurrences": http("GET", "jobs/{id}/occurrences"),
+    "run_job": http("POST", "jobs/{id}/run"),
     "list_runs": http("GET", "jobs/{id}/runs"),
+    "get_run": http("GET", "jobs/{id}/runs/{seq}"),
+    "cancel_run": http("POST", "jobs/{id}/runs/{seq}/cancel"),
+    "resubmit_run": http("POST", "jobs/{id}/runs/{seq}/resubmit"),
     "preview": http("POST", "preview"),
     "health": http("GET", "health", "ANONYMOUS"),
     "dispatch": queue("%QUEUE_NAME%"),
@@ -86,12 +93,20 @@ async def test_the_other_routes_answer(worker: Worker) -> None:
         await worker.request("list_jobs", "GET", "jobs?prefix=put"),
         await worker.request("list_runs", "GET", "jobs/put/runs", id="put"),
         await worker.request("preview", "POST", "preview", {"trigger": job["trigger"]}),
+        await worker.request("suspend_job", "POST", "jobs/put/suspend", id="put"),
+        await worker.request("run_job", "POST", "jobs/put/run", id="put"),
+        await worker.request("get_run", "GET", "jobs/put/runs/1", id="put", seq="1"),
+        await worker.request("cancel_run", "POST", "jobs/put/runs/1/cancel", id="put", seq="1"),
+        await worker.request("resubmit_run", "POST", "jobs/put/runs/1/resubmit", id="put", seq="1"),
+        await worker.request("resume_job", "POST", "jobs/put/resume", id="put"),
+        await worker.request("list_occurrences", "GET", "jobs/put/occurrences?count=2", id="put"),
         await worker.request("delete_job", "DELETE", "jobs/put", id="put"),
     ]
     assert [(answer.status, answer.code) for answer in answers] == [
-        (SUCCESS, code) for code in ("201", "200", "200", "200", "204")
+        (SUCCESS, code) for code in "201 200 200 200 200 202 200 202 202 200 200 204".split()
     ], answers
     assert [job["id"] for job in answers[1].json["value"]] == ["put"]
+    assert len(answers[-2].json["value"]) == 2
     assert answers[-1].body == ""
 
 

@@ -100,16 +100,17 @@ async def test_a_run_that_waits_twice_goes_on_over_restarts(host: HostProcess, t
     actions = {"First": wait(), "One": call("First"), "Second": wait(One=["Succeeded"]), "Two": call("Second")}
     status, job = await host.call("PUT", "/jobs/a", {"trigger": {"type": "Once"}, "actions": actions})
     assert status == 201, job
-    for _ in range(2):
-        before = len(target.hits)
+    for calls in (1, 2):
         await until_status(host, "Waiting")
         await host.kill()
         await host.start()
-        async with asyncio.timeout(60):
-            while len(target.hits) == before:
-                await asyncio.sleep(0.05)
+        await until_hits(target, calls)
     await until_status(host, "Succeeded")
     assert [hit.path for hit in target.hits] == ["/hook/First", "/hook/Second"]
+
+
+async def until_hits(target: Receiver, count: int) -> None:
+    await until(lambda: len(target.hits) >= count, 60)
 
 
 async def until_status(host: HostProcess, status: str) -> None:

@@ -14,7 +14,10 @@ LONG = "x" * 5000
 
 @dataclass(frozen=True)
 class Bad:
-    """A wrong request and the field that its answer must name. `raw` is a body that is no JSON value."""
+    """A wrong request and the field that its answer must name, alone unless it is `among` others.
+
+    `raw` is a body that is no JSON value.
+    """
 
     name: str
     field: str
@@ -26,6 +29,7 @@ class Bad:
     job: str | None = None
     seq: str | None = None
     status: int = 400
+    among: bool = False
 
 
 def at_path(field: str, **values: Any) -> list[Bad]:

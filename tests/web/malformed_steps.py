@@ -6,13 +6,14 @@ from tests.web.malformed import INPUTS, LONG, Bad, at_path
 from tests.web.support import put_in, valid
 
 CALL = valid()["action"]
-PAUSE = {"type": "Wait", "inputs": {"interval": {"count": 1, "unit": "Minute"}}}
+MINUTE = {"count": 1, "unit": "Minute"}
+PAUSE = {"type": "Wait", "inputs": {"interval": MINUTE}}
 SEND = {"type": "Queue", "inputs": {"queue": "orders", "message": "go"}}
 DONE = ["Succeeded"]
 
 
-def steps(name: str, field: str, **actions: Any) -> Bad:
-    return Bad(f"steps-{name}", f"actions.{field}", valid(action=None, actions=actions))
+def steps(name: str, field: str, among: bool = False, **actions: Any) -> Bad:
+    return Bad(f"steps-{name}", f"actions.{field}", valid(action=None, actions=actions), among=among)
 
 
 def after(*names: str, **statuses: Any) -> dict[str, Any]:
@@ -29,7 +30,7 @@ ORDER = [
     steps("itself", "A.runAfter", A=after("A")),
     steps("two-in-a-circle", "A.runAfter", A=after("B"), B=after("A")),
     steps("three-in-a-circle", "B.runAfter", A=CALL, B=after("A", "D"), C=after("B"), D=after("C"), E=after("D")),
-    steps("another-circle", "C.runAfter", A=after("B"), B=after("A"), C=after("D"), D=after("C")),
+    steps("another-circle", "C.runAfter", True, A=after("B"), B=after("A"), C=after("D"), D=after("C")),
     steps("circle-of-a-hundred", "A0.runAfter", **{f"A{n}": after(f"A{(n + 1) % 100}") for n in range(100)}),
     steps("statuses-empty", "B.runAfter.A", A=CALL, B=after(A=[])),
     steps("statuses-text", "B.runAfter.A", A=CALL, B=after(A="Succeeded")),
@@ -41,7 +42,7 @@ ORDER = [
     steps("status-wrong-beside-a-right-one", "B.runAfter.A.1", A=CALL, B=after(A=["Failed", "Missed"])),
     steps("after-a-list", "B.runAfter", A=CALL, B=CALL | {"runAfter": ["A"]}),
     steps("after-a-text", "B.runAfter", A=CALL, B=CALL | {"runAfter": "A"}),
-    steps("after-too-many", "B.runAfter", B=after(*(f"A{n}" for n in range(101)))),
+    steps("after-too-many", "B.runAfter", True, B=after(*(f"A{n}" for n in range(101)))),
     Bad("actions-too-many", "actions", valid(action=None, actions={f"A{n}": CALL for n in range(101)})),
     Bad("action-after-another", "action.runAfter.Call", put_in("action.runAfter", {"Call": DONE})),
     Bad("action-after-itself", "action.runAfter", put_in("action.runAfter", {"Action": DONE})),
@@ -49,7 +50,7 @@ ORDER = [
     steps("fault-in-the-second", "B.inputs.uri", A=CALL, B=CALL | {"inputs": {"method": "GET", "uri": "x"}}),
     steps("wait-with-an-option", "P.operationOptions", P=PAUSE | {"operationOptions": "DisableAsyncPattern"}),
     steps("queue-with-an-option", "Q.operationOptions", Q=SEND | {"operationOptions": "DisableAsyncPattern"}),
-    steps("wait-with-a-uri", "P.inputs.uri", P=PAUSE | {"inputs": CALL["inputs"]}),
+    steps("wait-with-a-uri", "P.inputs.uri", P=PAUSE | {"inputs": {"interval": MINUTE, "uri": "https://x"}}),
     steps("wait-with-a-limit", "P.limit.timeout", P=PAUSE | {"limit": {"timeout": "PT6M"}}),
     *at_path(
         "action.operationOptions",
@@ -110,8 +111,6 @@ def units(**wrong: Any) -> list[Bad]:
 def moments(**timestamps: Any) -> list[Bad]:
     return waits("until.timestamp", **{n: {"until": {"timestamp": text}} for n, text in timestamps.items()})
 
-
-MINUTE = {"count": 1, "unit": "Minute"}
 
 WAIT = [
     *waits("", neither={}, null={"interval": None, "until": None}),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.web.malformed import RECURRENCE, Bad, at_path
+from tests.web.malformed import Bad, at_path
 from tests.web.support import daily, put_in, valid
 
 BOUND = "trigger.runtimeConfiguration.concurrency"
@@ -106,8 +106,6 @@ TRIGGER = [
         "runtimeConfiguration.concurrency.runs",
         runtimeConfiguration={"concurrency": {"runs": 51}},
     ),
-    Bad("valid-schedule-on-a-window", f"{RECURRENCE}.schedule", put_in("trigger.type", "SlidingWindow")),
-    Bad("lateness-on-a-window", "trigger.maxLateness", put_in("trigger.type", "SlidingWindow")),
     Bad(
         "window-by-its-long-name",
         "triggers.T.inputs.delay",

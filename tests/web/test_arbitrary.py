@@ -56,10 +56,17 @@ NAMES = [
         "historyLimit",
         "createdAt",
     ),
+    *("runAfter", "interval", "unit", "until", "timestamp", "queue", "message", "authentication", "audience"),
+    *("value", "setting", "delay", "jitter", "runtimeConfiguration", "concurrency", "runs", "maximumWaitingRuns"),
+    *("operationOptions", "secureData", "properties", "deleteAfter", "minimumInterval", "maximumInterval"),
+    *("A", "B", "C", "none", "Http"),
 ]
+ROUTES = ["get", "delete", "suspend", "resume", "occurrences", "runs", "run_now"]
 VALUES: list[Any] = [
     *("", "@", "@@", "@{", "@@{", "@parameters('n')", "@{parameters('n')}", "@parameters('no')", "a'b", "\0", "é"),
     *("Once", "Recurrence", "Second", "Minute", "Hour", "Week", "Month", "Monday", "GET", "Enabled", "Completed"),
+    *("SlidingWindow", "SingleInstance", "DisableAsyncPattern", "Suspended", "Succeeded", "Wait", "Queue", "Raw"),
+    *("fixed", "exponential", "@trigger()", "@trigger().outputs.windowStartTime", "orders", "SECRET_A", "x@{"),
     *("PT0S", "PT1H", "P1M", "UTC", "Asia/Kathmandu", "Central Standard Time", "2026-09-08T12:00:00Z"),
     *(
         "2026-10-25T02:30:00",
@@ -84,6 +91,26 @@ values = st.recursive(
 
 def bodies_to_spoil() -> list[dict[str, Any]]:
     monthly: dict[str, Any] = {"frequency": "Month", "interval": 3}
+    hourly = {"frequency": "Hour", "interval": 1, "startTime": "2026-09-08T06:00:00Z"}
+    window = {"type": "SlidingWindow", "recurrence": hourly, "inputs": {"delay": "PT1H"}, "jitter": "PT5M"}
+    call = valid()["action"]
+    growing = {"type": "exponential", "count": 4, "interval": "PT7S", "minimumInterval": "PT5S"}
+    steps = {
+        "A": call
+        | {"inputs": call["inputs"] | {"retryPolicy": growing}, "operationOptions": "DisableAsyncPattern"},
+        "B": {
+            "type": "Wait",
+            "inputs": {"interval": {"count": 5, "unit": "Minute"}},
+            "runAfter": {"A": ["Failed"]},
+        },
+        "C": {
+            "type": "Queue",
+            "inputs": {"queue": "orders", "message": "@trigger()"},
+            "runAfter": {"B": ["Skipped"]},
+        },
+        "D": {"type": "Wait", "inputs": {"until": {"timestamp": "2026-09-10T08:00:00Z"}}},
+    }
+    bound = {"concurrency": {"runs": 1, "maximumWaitingRuns": 0}}
     by_day = {"monthlyOccurrences": [{"day": "Friday", "occurrence": -1}], "hours": ["6", 18]}
     return [
         valid(),
@@ -91,6 +118,8 @@ def bodies_to_spoil() -> list[dict[str, Any]]:
         valid(trigger={"type": "Recurrence", "recurrence": monthly | {"schedule": by_day}}),
         valid(trigger={"type": "Recurrence", "recurrence": monthly | {"schedule": {"monthDays": [1, -1]}}}),
         valid(trigger={"type": "Recurrence", "recurrence": {"frequency": "Week", "interval": "@parameters('n')"}}),
+        valid(trigger=window, action=None, actions=steps, deleteAfter="P1D", state="Suspended"),
+        valid(trigger=valid()["trigger"] | {"runtimeConfiguration": bound}, action=None, actions=steps),
         valid(trigger=None, action=None, triggers={"T": valid()["trigger"]}, actions={"A": valid()["action"]}),
     ]
 
@@ -132,7 +161,7 @@ objects = st.dictionaries(names, values, max_size=8)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared_bench(azurite: Azurite) -> AsyncIterator[Bench]:
-    async with bench(azurite.connection_string, PARTITIONS="1") as made:
+    async with bench(azurite.connection_string, PARTITIONS="1", QUEUE_TARGETS='["orders"]') as made:
         yield made
 
 
@@ -203,7 +232,14 @@ async def test_any_query_is_answered(shared_bench: Bench, query: dict[str, str])
 
 
 @settings(max_examples=60, deadline=None, database=None)
-@given(route=st.sampled_from(["get", "delete", "runs"]), job=texts, tag=st.text(max_size=20))
+@given(route=st.sampled_from(ROUTES), job=texts, tag=st.text(max_size=20))
 async def test_any_id_and_condition_are_answered(shared_bench: Bench, route: str, job: str, tag: str) -> None:
     response = await ask(shared_bench, route, job=job, headers={"If-Match": tag})
+    assert response.status in (400, 404), response.body
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(route=st.sampled_from(["run", "cancel", "resubmit"]), job=texts | st.just("a"), seq=texts)
+async def test_any_number_of_a_run_is_answered(shared_bench: Bench, route: str, job: str, seq: str) -> None:
+    response = await ask(shared_bench, route, job=job, seq=seq)
     assert response.status in (400, 404), response.body
