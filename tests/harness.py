@@ -19,6 +19,7 @@ from shared.settings import Settings, read_settings
 from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from shared.wiring import App, build
+from tests.audit import audit
 
 NOON = datetime(2026, 9, 8, 12, 0, 0, tzinfo=UTC)
 
@@ -227,13 +228,16 @@ class _Abandoned(Crew):
 
 @asynccontextmanager
 async def bench(connection: str, clock: Clock | None = None, **env: str) -> AsyncIterator[Bench]:
-    """A bench on this storage."""
+    """A bench on this storage, its table audited when the test is done with it."""
     wire = Wire()
     clock = clock or Clock()
     app = await build(settings_for(connection, **env), clock=clock, transport=wire.transport)
     wire.requests.clear()
     try:
         yield Bench(app, clock, wire)
+        wire.hold = None
+        wire.lose_answer = lambda line: False
+        assert await audit(app.store) == []
     finally:
         await app.close()
 

@@ -394,6 +394,64 @@ async def test_an_operation_that_meets_dispatch(at: Bench, target: Receiver, ope
     assert len(counted) >= 1
 
 
+@pytest.mark.parametrize("number", range(1, 7))
+@pytest.mark.parametrize("operation", ["cancel", "resubmit"])
+async def test_an_operation_on_a_run_that_meets_dispatch(
+    at: Bench, target: Receiver, operation: str, number: int
+) -> None:
+    """A run wakes while it is cancelled, or while the one before it is repeated."""
+    await at.create(id="a", **bounded(target.url, 2, 2, every=60))
+    await at.dispatch()
+    await at.call("put", id="a", body=steps_job({"Pause": wait(30), "Call": call(target.url)}))
+    await at.dispatch()
+    at.clock.advance(seconds=30)
+    inside = False
+    at.requests.clear()
+    seq = "2" if operation == "cancel" else "1"
+
+    async def hold(line: str) -> None:
+        nonlocal inside
+        if len(at.requests) == number and not inside:
+            inside = True
+            assert (await at.call(operation, "runs", id="a", seq=seq)).status in (202, 409)
+
+    at.wire.hold = hold
+    await at.dispatch("a")
+    at.wire.hold = None
+    for _ in range(2):
+        at.clock.advance(seconds=66)
+        await at.dispatch()
+        await at.take_runs()
+    runs = {run["seq"]: run["status"] for run in await at.runs("a")}
+    assert runs[2] in ("Succeeded", "Cancelled")
+    assert set(runs.values()) <= {"Succeeded", "Cancelled", "Skipped", "Missed"}
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+async def test_a_removal_by_time_that_meets_an_update(at: Bench, target: Receiver, number: int) -> None:
+    once = http_job(target.url, deleteAfter="PT1H") | {"trigger": {"type": "Once"}}
+    await at.create(id="a", **once)
+    await at.dispatch()
+    at.clock.advance(hours=1, seconds=1)
+    inside = False
+    at.requests.clear()
+
+    async def hold(line: str) -> None:
+        nonlocal inside
+        if len(at.requests) == number and not inside:
+            inside = True
+            body = http_job(target.url, every=7200, deleteAfter="PT1H")
+            assert (await at.call("put", id="a", body=body)).status in (200, 201)
+
+    at.wire.hold = hold
+    await at.dispatch("a")
+    at.wire.hold = None
+    if inside:  # the update came in: what it made stands, whichever came first
+        assert (await job(at))["state"] == "Enabled"
+    else:
+        assert (await at.call("get", id="a")).status == 404
+
+
 @pytest.mark.parametrize("lost", range(1, 4))
 @pytest.mark.parametrize("operation", ["suspend", "resume", "run_now", "cancel"])
 async def test_an_operation_whose_answer_is_lost_is_done_once(
@@ -413,8 +471,10 @@ async def test_an_operation_whose_answer_is_lost_is_done_once(
 
     at.wire.lose_answer = lose
     room = "jobs" if operation in ("suspend", "resume") else "runs"
-    parameters = {"id": "a"} | ({"seq": "1"} if operation == "cancel" else {})
-    assert (await at.call(operation, room, **parameters)).status in (200, 202)
+    if operation == "cancel":
+        assert (await at.call(operation, room, id="a", seq="1")).status == 202
+    else:
+        assert (await at.call(operation, room, id="a")).status in (200, 202)
     runs = await at.runs("a")
     assert len(runs) == (1 if operation in ("run_now", "cancel") else 0)
 

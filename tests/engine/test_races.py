@@ -27,7 +27,7 @@ async def meeting(at: Bench, number: int, intruder: Callable[[], Awaitable[Any]]
         at.wire.hold = None
 
 
-@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("number", range(1, 5))
 @pytest.mark.parametrize("changed", [False, True], ids=["equal", "changed"])
 async def test_an_update_that_meets_dispatch(at: Bench, target: Receiver, number: int, changed: bool) -> None:
     await at.create(id="a", **http_job(target.url, every=60))
@@ -37,8 +37,7 @@ async def test_an_update_that_meets_dispatch(at: Bench, target: Receiver, number
         assert (await at.call("put", id="a", body=body)).status == 200
 
     await meeting(at, number, put, at.dispatch("a"))
-    if len(at.requests) < number:
-        pytest.skip("dispatch sends fewer requests")
+    assert len(at.requests) >= number
     job = (await at.call("get", id="a")).body
     assert job["description"] == "new"
     await at.dispatch("a")
@@ -48,7 +47,7 @@ async def test_an_update_that_meets_dispatch(at: Bench, target: Receiver, number
         assert [hit.scheduled for hit in target.hits] == [NOON]
 
 
-@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize("number", range(1, 5))
 async def test_a_delete_that_meets_dispatch(at: Bench, target: Receiver, number: int) -> None:
     await at.create(id="a", **http_job(target.url, every=60))
 
@@ -56,8 +55,7 @@ async def test_a_delete_that_meets_dispatch(at: Bench, target: Receiver, number:
         assert (await at.call("delete", id="a")).status == 204
 
     await meeting(at, number, delete, at.dispatch("a"))
-    if len(at.requests) < number:
-        pytest.skip("dispatch sends fewer requests")
+    assert len(at.requests) >= number
     for kind in ("job", "timer", "run", "past"):
         assert not await at.rows(kind)
     hits = len(target.hits)

@@ -12,7 +12,7 @@ SEND = {"type": "Queue", "inputs": {"queue": "orders", "message": "go"}}
 DONE = ["Succeeded"]
 
 
-def steps(name: str, field: str, among: bool = False, **actions: Any) -> Bad:
+def steps(name: str, field: str, among: Any = False, **actions: Any) -> Bad:
     return Bad(f"steps-{name}", f"actions.{field}", valid(action=None, actions=actions), among=among)
 
 

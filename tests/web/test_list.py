@@ -35,6 +35,8 @@ async def listed(at: Bench, **query: str) -> list[str]:
 
 def job(n: int, name: str) -> dict[str, Any]:
     body = valid(id=name, tags={"third": str(n % 3), "a:b": "c:d"})
+    if n % 10 == 5:
+        body["state"] = "Suspended"
     if n % 10 == 0:
         body["trigger"] = daily(endTime="2026-09-08T13:00:00Z")["trigger"] | {"skipInitialRun": True}
     return body
@@ -42,7 +44,7 @@ def job(n: int, name: str) -> dict[str, Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def many(azurite: Azurite) -> AsyncIterator[Bench]:
-    """Forty jobs in four partitions: ids from `even-00` and `odd-01` on, every tenth one Completed."""
+    """Forty jobs in four partitions, ids from `even-00` and `odd-01` on; every tenth Completed, as many Suspended."""
     async with bench(azurite.connection_string, PARTITIONS="4") as at:
         for n, name in enumerate(EVERY_ID):
             await at.create(**job(n, name))
@@ -75,6 +77,7 @@ async def test_a_listed_job_is_as_get_answers_it(many: Bench) -> None:
         ({"prefix": "."}, []),
         ({"prefix": "a" * 128}, []),
         ({"state": "Completed"}, ["even-00", "even-10", "even-20", "even-30"]),
+        ({"state": "Suspended"}, ["odd-05", "odd-15", "odd-25", "odd-35"]),
         ({"state": "Enabled", "prefix": "even-1"}, ["even-12", "even-14", "even-16", "even-18"]),
         ({"tag": "third:2"}, EVERY_ID[2::3]),
         ({"tag": "third:"}, []),
