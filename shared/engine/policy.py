@@ -1,15 +1,18 @@
 """What the operator allows jobs to use: identities, secrets, queues. Checked when a job is created or replaced."""
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from shared.engine.actions.auth import Authorizer
 from shared.engine.actions.inputs import BadInput
-from shared.engine.actions.queue import queue_faults
+from shared.engine.actions.queue import message_text, queue_faults
 from shared.engine.actions.wait import wait_until
 from shared.errors import Fault, InvalidInput
 from shared.jobs.fields import holds_expression
+
+# The three months from here have 90 days, as few as there are: a wait that fits from nowhere is refused.
+SHORTEST_MONTHS = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 class Policy:
@@ -35,7 +38,7 @@ class Policy:
             authentication = inputs.get("authentication")
             return list(self._authorizer.faults(authentication, inputs["uri"])) if authentication else []
         if kind == "Queue":
-            return queue_faults(inputs["queue"], self._queues, self._own_queue)
+            return queue_faults(inputs["queue"], self._queues, self._own_queue) + _message_faults(inputs)
         return _wait_faults(inputs, now)
 
 
@@ -45,7 +48,16 @@ def _wait_faults(inputs: Mapping[str, Any], now: datetime) -> list[Fault]:
     if any(isinstance(value, str) and holds_expression(value) for value in values):
         return []
     try:
-        wait_until(inputs, now)
+        wait_until(inputs, SHORTEST_MONTHS if "interval" in inputs else now)
+    except BadInput as error:
+        return [error.fault]
+    return []
+
+
+def _message_faults(inputs: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with a message; what expressions make of it is checked when it is sent."""
+    try:
+        message_text(inputs["message"])
     except BadInput as error:
         return [error.fault]
     return []

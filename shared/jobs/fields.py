@@ -32,7 +32,9 @@ _OWN_HEADER = re.compile(
     r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
     r"|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*"
 )
+_OPENING = re.compile(r"@@\{|@\{")
 _QUEUE = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+MAX_URI = 8192
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 
 
@@ -73,7 +75,10 @@ def lasting(low: timedelta, high: timedelta) -> AfterValidator:
 
 def holds_expression(text: str) -> bool:
     """Whether a text's value is known only when the action runs."""
-    return "@{" in text or (text.startswith("@") and not text.startswith("@@"))
+    if text.startswith("@") and not text.startswith("@@"):
+        return True
+    plain = text if text.startswith("@@{") else text.removeprefix("@@")
+    return any(found != "@@{" for found in _OPENING.findall(plain))
 
 
 def check_job_id(job_id: str) -> str:
@@ -86,10 +91,15 @@ def check_job_id(job_id: str) -> str:
 
 def check_uri(uri: str) -> str:
     """An absolute http or https URI, or a text that expressions make one."""
-    if holds_expression(uri):
-        return uri
-    if not uri.isascii() or any(ord(c) <= 32 or ord(c) == 127 for c in uri):
-        raise ValueError("must be ASCII without spaces or control characters; percent-encode others")
+    return uri if holds_expression(uri) else plain_uri(uri)
+
+
+def plain_uri(uri: str) -> str:
+    """An absolute http or https URI without credentials. Raises ValueError, which says what it must be."""
+    if len(uri) > MAX_URI:
+        raise ValueError(f"must be at most {MAX_URI} characters long")
+    if not uri.isascii() or any(ord(c) <= 32 or ord(c) == 127 or c == "\\" for c in uri):
+        raise ValueError("must be ASCII without spaces, backslashes or control characters; percent-encode others")
     try:
         parts = urlsplit(uri)
         port = parts.port

@@ -147,6 +147,8 @@ def used(**texts: str) -> list[Bad]:
 
 
 EXPRESSION = [
+    *at_path(f"{INPUTS}.uri", plain_sign="ftp://example.org/@@{a}", plain_signs="ftp://example.org/@@{@@{"),
+    *at_path(f"{INPUTS}.headers.x-a", plain_sign="ü@@{a}"),
     *at_path(f"{INPUTS}.uri", unknown_parameter="@parameters('uri')", function="https://x/@{concat('a', 'b')}"),
     *at_path(f"{INPUTS}.method", unknown_parameter="@parameters('method')", known_parameter="@parameters('n')"),
     *at_path(

@@ -127,7 +127,7 @@ WAIT = [
     *intervals("interval", "Second", beyond_90_days_in_seconds=90 * 86400 + 1, huge=10**900),
     *intervals("interval", "Day", beyond_90_days=91),
     *intervals("interval", "Week", beyond_90_days_in_weeks=13, huge_weeks=2**62),
-    *intervals("interval", "Month", beyond_90_days_in_months=3, many_months=120_000, huge_months=10**900),
+    *intervals("interval", "Month", beyond_90_days_in_months=4, many_months=120_000, huge_months=10**900),
     *waits("until", text={"until": "2026-10-01T08:00:00Z"}, list={"until": []}),
     *waits("until.timestamp", absent={"until": {}}),
     *waits("until.timeZone", unknown={"until": {"timestamp": "2026-10-01T08:00:00Z", "timeZone": "UTC"}}),

@@ -44,7 +44,7 @@ def job(n: int, name: str) -> dict[str, Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def many(azurite: Azurite) -> AsyncIterator[Bench]:
-    """Forty jobs in four partitions, ids from `even-00` and `odd-01` on; every tenth Completed, as many Suspended."""
+    """Forty jobs in four partitions, ids from `even-00` and `odd-01` on; every tenth Completed, or Suspended."""
     async with bench(azurite.connection_string, PARTITIONS="4") as at:
         for n, name in enumerate(EVERY_ID):
             await at.create(**job(n, name))
