@@ -178,6 +178,8 @@ class Crew:
             self.again = self.again or opened.again
             for run in opened.runs:
                 self.start(run)
+            if opened.left_to_others:
+                await self._shop.announcer.runs(self._partition)
         for packed in pack_units(unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)):
             batch = await leaver.held(self._partition, packed)
             dues = await leaver.commit(self._partition, batch)

@@ -29,10 +29,11 @@ TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a completion let through its job's gate: `runs` to be started here, and whether its commit put
-    back a baton that is due already."""
+    """What a completion let through its job's gate: `runs` to be started here, whether there are others for
+    somebody else, and whether its commit put back a baton that is due already."""
 
     runs: Sequence[Run] = ()
+    left_to_others: bool = False
     again: bool = False
 
 
@@ -152,14 +153,19 @@ class Leaver:
             except Refused:
                 current = await self._runs.get(ending.run.job_id, ending.run.seq)
                 if current is None or not same_holder(current, ending.run):
-                    mine = await self._is_recorded(ending)
-                    return Opened(runs=await self._own(change)) if mine and change else Opened()
+                    if change is None or not await self._is_recorded(ending):
+                        return Opened()
+                    return self._opened(change, await self._current(change))
                 ending = replace(await self.ending(current, ending.ended, True), mark=ending.mark)
             except StoreFailed as failure:
                 if not await self._still_held([ending], failure):
                     return Opened()
             else:
-                return self._opened(unit, etags)
+                if change is None:
+                    return Opened()
+                versions = dict(zip((write.key for write in unit.writes), etags, strict=True))
+                keys = [run_key(run.job_id, run.seq) for run in change.runs]
+                return self._opened(change, [versions[key] for key in keys])
         log.error("its gate keeps being changed", extra=about(ending.run))
         return Opened()
 
@@ -170,20 +176,18 @@ class Leaver:
         now = self._clock()
         return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
 
-    def _opened(self, unit: Ending, etags: Sequence[str]) -> Opened:
-        if unit.change is None:
-            return Opened()
-        versions = dict(zip((write.key for write in unit.writes), etags, strict=True))
-        mine = [
-            replace(run, etag=versions[run_key(run.job_id, run.seq)])
-            for run in unit.change.runs
-            if run.owner == self._owner
-        ]
-        return Opened(runs=mine, again=unit.change.baton is not None)
+    def _opened(self, change: GateChange, etags: Sequence[str]) -> Opened:
+        """What a committed change let through; `etags` are those of its runs, '' of one that is gone again."""
+        runs = [replace(run, etag=etag) for run, etag in zip(change.runs, etags, strict=True)]
+        return Opened(
+            runs=[run for run in runs if run.owner == self._owner and run.etag],
+            left_to_others=any(run.owner == "" for run in runs),
+            again=change.baton is not None,
+        )
 
-    async def _own(self, change: GateChange) -> list[Run]:
+    async def _current(self, change: GateChange) -> list[str]:
         found = [await self._runs.get(run.job_id, run.seq) for run in change.runs]
-        return [run for run in found if run and run.owner == self._owner]
+        return [run.etag if run else "" for run in found]
 
     async def _is_recorded(self, ending: Ending) -> bool:
         slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)

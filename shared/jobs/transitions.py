@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.errors import Conflict
+from shared.errors import Conflict, InvalidInput
 from shared.jobs.definition import load_definition, load_timing, pack_definition
 from shared.jobs.gate import opened
 from shared.jobs.identity import new_stamp
@@ -104,7 +104,8 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
 
     What had fallen due by the old schedule and was not fired yet is Missed.
     """
-    record = _overtaken(job, now)
+    old = _readable_timing(job)
+    record = _overtaken(job, old, now) if old else None
     counters = job.core.counters
     if record:
         counters = replace(counters, seq=record.seq, missed=counters.missed + record.count)
@@ -115,7 +116,7 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
         stamp=new_stamp(now),
         anchor=floor_second(now),
         definition=packed,
-        floor=None if afresh else floor_after_reset(job.core, timing_of(job).schedule),
+        floor=None if afresh or old is None else floor_after_reset(job.core, old.schedule),
         counters=replace(counters, base=counters.fired),
         skipping=None,
     )
@@ -125,12 +126,20 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
     )
 
 
-def _overtaken(job: Job, now: datetime) -> Stretch | None:
+def _readable_timing(job: Job) -> Timing | None:
+    """The job's timing; None if it was stored by rules, or with zones, that this version does not know."""
+    try:
+        return timing_of(job)
+    except InvalidInput:
+        return None
+
+
+def _overtaken(job: Job, timing: Timing, now: datetime) -> Stretch | None:
     """The occurrences of a job that have fallen due and that a new schedule leaves behind. Windows are not
     lost: the new ones begin where the dispatched ones end."""
     if job.state is not State.ENABLED or job.pending is None:
         return None
-    timing, first = timing_of(job), job.pending.scheduled
+    first = job.pending.scheduled
     if timing.in_order or timing.due(first) > now:
         return None
     last = timing.newest_due(first, now)

@@ -260,3 +260,19 @@ async def test_no_lost_answer_loses_a_window_or_breaks_the_bound(at: Bench, targ
         at.clock.advance(seconds=66)
         await at.take_runs()
     assert len({hit.key for hit in target.hits}) == 8
+
+
+async def test_a_long_run_that_waited_is_announced_to_others(at: Bench, target: Receiver) -> None:
+    body = bounded(target.url, 1, 1)
+    body["action"]["limit"] = {"timeout": "PT1M"}
+    await at.create(id="a", **body)
+    await at.dispatch()
+    at.clock.advance(seconds=10)
+    await at.dispatch()
+    assert [run["status"] for run in await at.runs("a")] == ["Waiting", "Running"]
+    at.requests.clear()
+    await at.take_runs()
+    assert len(target.hits) == 1
+    assert len([line for line in at.requests if "/messages" in line]) == 1
+    await at.take_runs()
+    assert [run["status"] for run in await at.runs("a")] == ["Succeeded", "Succeeded"]
