@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from shared.jobs.definition import Definition, load_definition, load_timing
 from shared.jobs.model import BadTimer, Baton, Idle, Run
 from shared.jobs.plan import Timing, Turn, plan_turn, refreshed
+from shared.jobs.transitions import removal_time
 from shared.storage.jobs import Jobs
 from shared.storage.shots import Shot, aim, wake
 
@@ -69,7 +70,7 @@ class Aimer:
             )
             run = _lock(fired, this, room > 0 and definition.is_short)
         keep = definition.delete_after
-        until = this.now + keep if keep is not None else None
+        until = removal_time(this.now, keep)
         return aim(baton, turn, run, definition.history_limit, job, until, this.mark)
 
 

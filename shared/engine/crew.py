@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
@@ -131,10 +132,13 @@ class Crew:
             return
         finally:
             await _cancelled(keeping, performing)
+        leaver = self._shop.leaver
+        unit: Ending | Rest
         if isinstance(result, Resting):
-            self._ready.append(self._shop.leaver.rest(lease.run, result))
+            unit = leaver.rest(lease.run, result)
         else:
-            self._ready.append(await self._shop.leaver.ending(lease.run, result))
+            unit = await leaver.ending(lease.run, result)
+        self._ready.append(unit)  # only now: what is ready is swapped while others are committed
 
     async def _regained(self, lease: Lease) -> bool:
         """Whether a lock that ran out before its run began is still to be had."""
@@ -161,29 +165,29 @@ class Crew:
             self._quiet.set()
 
     async def _commit_ready(self) -> None:
+        """Commits how runs leave: those that count at a gate one by one, the others in bulk. What goes wrong
+        with some is no matter of the others."""
         ready, self._ready = self._ready, []
-        try:
-            await self._commit(ready)
-        except Exception:
-            log.exception("runs were left to their leases", extra={"action": "complete"})
-
-    async def _commit(self, ready: list[Ending | Rest]) -> None:
-        """Commits how runs leave: those that count at a gate one by one, the others in bulk."""
-        leaver = self._shop.leaver
         for unit in ready:
             if isinstance(unit, Ending):
                 await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
-        for unit in [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]:
-            opened = await leaver.through_gate(unit)
-            self.again = self.again or opened.again
-            for run in opened.runs:
-                self.start(run)
-            if opened.left_to_others:
-                await self._shop.announcer.runs(self._partition)
-        for packed in pack_units(unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)):
-            batch = await leaver.held(self._partition, packed)
-            dues = await leaver.commit(self._partition, batch)
-            await self._shop.announcer.written(self._partition, dues, self._shop.clock())
+        gated = [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]
+        free = [unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)]
+        for batch in [[unit] for unit in gated] + list(pack_units(free)):
+            try:
+                await self._commit(batch)
+            except Exception:
+                log.exception("runs were left to their leases", extra={"action": "complete"})
+
+    async def _commit(self, batch: Sequence[Ending | Rest]) -> None:
+        leaver, now = self._shop.leaver, self._shop.clock()
+        left = await leaver.commit(self._partition, await leaver.held(self._partition, batch))
+        await self._shop.announcer.written(self._partition, left.dues, now)
+        for run in left.runs:
+            self.start(run)
+        if left.left_to_others:
+            await self._shop.announcer.runs(self._partition)
+        self.again = self.again or left.again
 
     async def _gather(self) -> None:
         """Waits up to 50 ms for further endings while runs are executing."""

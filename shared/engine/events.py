@@ -1,11 +1,16 @@
 """Events: how runs end otherwise than well, and that jobs are completed, as CloudEvents on a queue."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 from shared.jobs.context import TOLD, Completion, job_event
 from shared.jobs.model import Ended, Stretch
 from shared.storage.outbox import Outbox
+from shared.storage.table import StoreFailed
+
+log = logging.getLogger("timerjobs.events")
 
 
 class Events:
@@ -16,12 +21,19 @@ class Events:
 
     async def ended(self, job_id: str, stamp: str, records: Iterable[Ended | Stretch]) -> None:
         """Tells of the runs and stretches that did not succeed."""
-        if self._outbox:
-            for record in records:
-                if str(record.status) in TOLD:
-                    await self._outbox.put(job_event(job_id, stamp, record))
+        for record in records:
+            if str(record.status) in TOLD:
+                await self._send(job_event(job_id, stamp, record))
 
     async def completed(self, job_id: str, stamp: str, seq: int, at: datetime) -> None:
         """Tells that a job has nothing more to fire; `seq` is its last number."""
-        if self._outbox:
-            await self._outbox.put(job_event(job_id, stamp, Completion(seq=seq, at=at)))
+        await self._send(job_event(job_id, stamp, Completion(seq=seq, at=at)))
+
+    async def _send(self, event: Mapping[str, Any]) -> None:
+        """Sends an event. Where its queue cannot be reached, jobs go on and the log has the event."""
+        if self._outbox is None:
+            return
+        try:
+            await self._outbox.put(event)
+        except StoreFailed as failure:
+            log.error("an event was not sent: %s: %s", failure, event, extra={"action": "tell"})

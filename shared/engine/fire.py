@@ -129,7 +129,14 @@ class Firer:
     async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str, tries: int = 1) -> None:
         """A shot that is refused alone although its timer is as it was read."""
         if aimed.shot.gated and tries < TRIES_AT_A_GATE:
-            again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, this.room))
+            try:
+                again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, this.room))
+            except StoreFailed:
+                raise
+            except Exception as fault:
+                await self._set_aside(aimed.timer, this, f"cannot be planned: {fault}", fired)
+                return
+            await self._tell(again, this)
             try:
                 etags = await self._timers.fire(this.partition, [again.shot])
             except Refused as refusal:

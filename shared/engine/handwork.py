@@ -12,10 +12,10 @@ from shared.engine.leave import gate_change, summary
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
-from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
+from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting, Window
 from shared.jobs.progress import attempts_of, cancelled_step, unpack_steps
-from shared.jobs.times import floor_second, row_text
-from shared.jobs.transitions import bound_of, window_of
+from shared.jobs.times import floor_second, from_row_text, row_text
+from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
@@ -53,8 +53,10 @@ class Handwork:
         Raises NotFound; Conflict if it has not ended, or as `run_now` does.
         """
         record = await self._ended(job_id, seq)
-        at = record.last if isinstance(record, Stretch) else record.scheduled
-        return await self._start(job_id, now, lambda job: at)
+        if isinstance(record, Stretch):
+            return await self._start(job_id, now, lambda job: record.last)
+        bounds = record.window and (from_row_text(record.window[0]), from_row_text(record.window[1]))
+        return await self._start(job_id, now, lambda job: record.scheduled, bounds)
 
     async def _ended(self, job_id: str, seq: int) -> Ended | Stretch:
         job = await self._admin.get(job_id)
@@ -70,13 +72,15 @@ class Handwork:
             return True
         return bool(await self._runs.get(job.id, seq) or await self._runs.idle(job.id, seq))
 
-    async def _start(self, job_id: str, now: datetime, scheduled: Callable[[Job], datetime]) -> Run | Waiting:
+    async def _start(
+        self, job_id: str, now: datetime, scheduled: Callable[[Job], datetime], window: Window | None = None
+    ) -> Run | Waiting:
         """1. Reads the job. 2. Commits, at that version: [job with a number more, its baton likewise, the run
         unlocked, or its waiting place]. 3. A ticket; without it, detection finds the run."""
         for _ in range(TRIES):
             job = await self._admin.get(job_id)
             at = scheduled(job)
-            new, place = _numbered(job, at, now)
+            new, place = _numbered(job, at, now, window)
             run = None if place in new.gate.waiting else _run_of(new, place, now)
             mark = uuid4().hex
             try:
@@ -86,8 +90,14 @@ class Handwork:
                     continue
             if run:
                 await self._announcer.runs(self._jobs.partition(job_id))
+            await self._announce_baton(new, now)
             return run or place
         raise Unavailable(f"job {job_id!r} keeps being changed")
+
+    async def _announce_baton(self, job: Job, now: datetime) -> None:
+        """A baton that is due and was moved under a pass is announced again: that pass lost it."""
+        if job.state is State.ENABLED and job.pending and job.pending.due <= now and not job.gate.parked:
+            await self._announcer.written(self._jobs.partition(job.id), [job.pending.due], now)
 
     async def cancel(self, job_id: str, seq: int, now: datetime) -> Ended:
         """Ends a run that waits, is idle or is executing; an action in flight may still finish.
@@ -100,7 +110,7 @@ class Handwork:
             if waiting:
                 ended = _cancelled(waiting.seq, waiting.scheduled, waiting.accepted, now, None)
                 new = replace(job, gate=without(job.gate, seq))
-                if await self._cancel_waiting(job, new, ended):
+                if await self._cancel_waiting(job, new, ended, now):
                     return ended
                 continue
             run: Run | None = await self._runs.get(job_id, seq)
@@ -112,14 +122,16 @@ class Handwork:
                 return cancelled
         raise Unavailable(f"run {seq} of job {job_id!r} keeps being changed")
 
-    async def _cancel_waiting(self, job: Job, new: Job, ended: Ended) -> bool:
+    async def _cancel_waiting(self, job: Job, new: Job, ended: Ended, now: datetime) -> bool:
         mark = uuid4().hex
         limit = load_definition(job.core.definition).history_limit
         await self._events.ended(job.id, job.core.stamp, [ended])
         try:
             await self._jobs.replace(job, new, mark, records=[ended], history_limit=limit)
         except Refused:
-            return await self._jobs.wrote(job.id, mark)
+            if not await self._jobs.wrote(job.id, mark):
+                return False
+        await self._announce_baton(new, now)
         return True
 
     async def _cancel_run(self, job: Job, run: Run, idle: Idle | None, now: datetime) -> Ended | None:
@@ -157,10 +169,10 @@ def _of(idle: Idle | None) -> Run:
     return idle.run
 
 
-def _numbered(job: Job, at: datetime, now: datetime) -> tuple[Job, Waiting]:
+def _numbered(job: Job, at: datetime, now: datetime, window: Window | None) -> tuple[Job, Waiting]:
     """The job with a run more, and that run's place; Conflict where its gate is full and nothing may wait."""
     counters = replace(job.core.counters, seq=job.core.counters.seq + 1)
-    place = hand_place(counters.seq, job.core.stamp, at, now)
+    place = hand_place(counters.seq, job.core.stamp, at, now, window)
     bound, gate = bound_of(job), job.gate
     if bound and is_full(gate, bound):
         if len(gate.waiting) >= bound.waiting:
@@ -179,7 +191,7 @@ def _run_of(job: Job, place: Waiting, now: datetime) -> Run:
         definition=job.core.definition,
         scheduled=place.scheduled,
         fired_at=now,
-        window=window_of(job, place.scheduled),
+        window=place.window,
         by_hand=True,
         gated=bound_of(job) is not None,
     )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -15,7 +15,7 @@ from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
 from shared.jobs.gate import left
 from shared.jobs.model import Baton, Bound, Ended, Job, Run, State, Waiting
 from shared.jobs.times import ceil_second, floor_second, json_text
-from shared.jobs.transitions import bound_of, window_of
+from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending, GateChange, Rest
 from shared.storage.jobs import Jobs
 from shared.storage.rows import run_key
@@ -27,12 +27,14 @@ log = logging.getLogger("timerjobs.execute")
 TRIES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """What a completion let through its job's gate: `runs` to be started here, whether there are others for
-    somebody else, and whether its commit put back a baton that is due already."""
+@dataclass(slots=True)
+class Left:
+    """What came of runs leaving: the seconds at which resting ones are due; and what was let through a gate,
+    `runs` to be started here, whether there are others for somebody else, and whether a baton was put back
+    that is due already."""
 
-    runs: Sequence[Run] = ()
+    dues: list[datetime] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     left_to_others: bool = False
     again: bool = False
 
@@ -82,58 +84,70 @@ class Leaver:
         fresh = {(run.job_id, run.seq): run for run in renewed}
         return [replace(u, run=fresh.get((u.run.job_id, u.run.seq), u.run)) for u in batch]
 
-    async def commit(self, partition: str, batch: Sequence[Ending | Rest]) -> list[datetime]:
-        """Commits units that count at no gate. Gives the seconds at which resting runs are due.
+    async def commit(self, partition: str, batch: Sequence[Ending | Rest]) -> Left:
+        """Commits units: one that counts at its job's gate, or any that do not."""
+        left = Left()
+        await self._commit(partition, batch, left)
+        return left
 
-        Refused: the runs' rows are read again by one query; those changed are settled alone, the others are
-        committed again. If none is changed, one unit is at fault, and is found by halving.
-        """
+    async def _commit(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
+        """Refused: the runs' rows are read again by one query; those changed are settled alone, the others are
+        committed again. If none is changed, one unit is at fault, and is found by halving."""
         if not batch:
-            return []
+            return
+        first = batch[0]
+        if len(batch) == 1 and isinstance(first, Ending) and first.run.gated:
+            await self._through_gate(first, left)
+            return
         try:
             await self._runs.leave(partition, batch)
         except Refused:
-            return await self._refused(partition, batch)
+            await self._refused(partition, batch, left)
         except StoreFailed as failure:
-            return await self.commit(partition, await self._still_held(batch, failure))
-        return [unit.due for unit in batch if isinstance(unit, Rest)]
+            await self._commit(partition, await self._still_held(batch, failure), left)
+        else:
+            left.dues += [unit.due for unit in batch if isinstance(unit, Rest)]
 
-    async def _refused(self, partition: str, batch: Sequence[Ending | Rest]) -> list[datetime]:
+    async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
         if len(batch) == 1:
-            return await self._settle(partition, batch[0])
+            await self._settle(partition, batch[0], left)
+            return
         current = await self._runs.versions(partition, [unit.run for unit in batch])
-        left = [unit for unit in batch if current.get((unit.run.job_id, unit.run.seq)) == unit.run.etag]
-        if len(left) == len(batch):
+        same = [unit for unit in batch if current.get((unit.run.job_id, unit.run.seq)) == unit.run.etag]
+        if len(same) == len(batch):
             middle = len(batch) // 2
-            return await self.commit(partition, batch[:middle]) + await self.commit(partition, batch[middle:])
-        dues = await self.commit(partition, left)
+            await self._commit(partition, batch[:middle], left)
+            await self._commit(partition, batch[middle:], left)
+            return
+        await self._commit(partition, same, left)
         for unit in batch:
-            if unit not in left:
-                dues += await self._settle(partition, unit)
-        return dues
+            if unit not in same:
+                await self._settle(partition, unit, left)
 
-    async def _settle(self, partition: str, unit: Ending | Rest) -> list[datetime]:
+    async def _settle(self, partition: str, unit: Ending | Rest, left: Left) -> None:
         """A refused unit: one's own commit whose answer was lost, a changed row, or a lost run."""
         run = unit.run
         current = await self._runs.get(run.job_id, run.seq)
         if current is not None and same_holder(current, run):
-            if isinstance(unit, Rest):
-                return await self.commit(partition, [replace(unit, run=replace(run, etag=current.etag))])
-            fresh = replace(await self.ending(current, unit.ended, True), mark=unit.mark)
-            if current.gated:
-                await self.through_gate(fresh)
-                return []
-            return await self.commit(partition, [fresh])
+            if current.etag == run.etag and not isinstance(unit, Rest) and unit.slot is not None:
+                log.error("it cannot be recorded, and is left to its lease", extra=about(run))
+            elif isinstance(unit, Rest):
+                as_it_is = replace(run, etag=current.etag, gated=current.gated)
+                await self._commit(partition, [replace(unit, run=as_it_is)], left)
+            else:
+                fresh = await self.ending(current, unit.ended, True)
+                await self._commit(partition, [replace(fresh, mark=unit.mark)], left)
+            return
         if isinstance(unit, Rest):
             idle = await self._runs.idle(run.job_id, run.seq)
             if idle is not None and idle.run.mark == run.mark:
-                return [unit.due]
+                left.dues.append(unit.due)
+                return
         elif await self._is_recorded(unit):
-            return []
+            return
         log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(run))
-        return []
 
-    async def through_gate(self, ending: Ending) -> Opened:
+    async def _through_gate(self, ending: Ending, left: Left) -> None:
         """Completes a run that counts at its job's gate, and lets the next ones through.
 
         1. Reads the job, whose row is the gate. 2. Commits, at that version: [run away, history, job merged,
@@ -141,33 +155,51 @@ class Leaver:
         begun anew. A crash before the commit: the run is taken over; after it: what was let through here is
         taken over, and detection finds the baton.
         """
-        limit = ending.history_limit
         for _ in range(TRIES):
             change = await self._change(ending)
-            unit = replace(ending, change=change)
-            if change and unit.slot is None and change.job.core.counters.seq - limit >= ending.run.seq:
-                slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
-                unit = replace(unit, slot=slot)
+            unit = await self._in_its_slot(replace(ending, change=change))
             try:
                 etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
             except Refused:
                 current = await self._runs.get(ending.run.job_id, ending.run.seq)
                 if current is None or not same_holder(current, ending.run):
-                    if change is None or not await self._is_recorded(ending):
-                        return Opened()
-                    return self._opened(change, await self._current(change))
+                    await self._found_done(ending, left)
+                    return
                 ending = replace(await self.ending(current, ending.ended, True), mark=ending.mark)
             except StoreFailed as failure:
                 if not await self._still_held([ending], failure):
-                    return Opened()
+                    return
             else:
-                if change is None:
-                    return Opened()
-                versions = dict(zip((write.key for write in unit.writes), etags, strict=True))
-                keys = [run_key(run.job_id, run.seq) for run in change.runs]
-                return self._opened(change, [versions[key] for key in keys])
+                self._let_through(unit, etags, left)
+                return
         log.error("its gate keeps being changed", extra=about(ending.run))
-        return Opened()
+
+    async def _in_its_slot(self, ending: Ending) -> Ending:
+        """The ending, its slot read if the job has got so far that a later record may lie there."""
+        limit, seq = ending.history_limit, ending.run.seq
+        if ending.change is None or ending.slot is not None or ending.change.job.core.counters.seq - limit < seq:
+            return ending
+        return replace(ending, slot=await self._runs.slot(ending.run.job_id, seq, limit))
+
+    async def _found_done(self, ending: Ending, left: Left) -> None:
+        """The run is gone: if by a commit of ours whose answer was lost, what it let through is ours too."""
+        if not await self._is_recorded(ending):
+            log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(ending.run))
+            return
+        runs = await self._runs.of_job(ending.run.job_id)
+        left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
+        left.left_to_others = left.again = True  # perhaps: a look more does no harm
+
+    def _let_through(self, unit: Ending, etags: Sequence[str], left: Left) -> None:
+        if unit.change is None:
+            return
+        versions = dict(zip((write.key for write in unit.writes), etags, strict=True))
+        for run in unit.change.runs:
+            if run.owner == self._owner:
+                left.runs.append(replace(run, etag=versions[run_key(run.job_id, run.seq)]))
+            else:
+                left.left_to_others = True
+        left.again = left.again or unit.change.baton is not None
 
     async def _change(self, ending: Ending) -> GateChange | None:
         job = await self._jobs.get(ending.run.job_id)
@@ -175,19 +207,6 @@ class Leaver:
             return None
         now = self._clock()
         return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
-
-    def _opened(self, change: GateChange, etags: Sequence[str]) -> Opened:
-        """What a committed change let through; `etags` are those of its runs, '' of one that is gone again."""
-        runs = [replace(run, etag=etag) for run, etag in zip(change.runs, etags, strict=True)]
-        return Opened(
-            runs=[run for run in runs if run.owner == self._owner and run.etag],
-            left_to_others=any(run.owner == "" for run in runs),
-            again=change.baton is not None,
-        )
-
-    async def _current(self, change: GateChange) -> list[str]:
-        found = [await self._runs.get(run.job_id, run.seq) for run in change.runs]
-        return [run.etag if run else "" for run in found]
 
     async def _is_recorded(self, ending: Ending) -> bool:
         slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
@@ -226,7 +245,7 @@ def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_unt
         fired_at=now,
         owner=owner if inline else "",
         locked_until=locked_until if inline else None,
-        window=window_of(job, place.scheduled),
+        window=place.window,
         by_hand=place.by_hand,
         gated=True,
         mark=mark,

@@ -16,7 +16,7 @@ from shared.storage.table import Refused
 log = logging.getLogger("timerjobs.removal")
 
 KINDS = ("idle", "run", "past")  # live rows first
-CHUNK = 99
+CHUNK = 98  # even, since an idle run's timer and the row that points to it go together
 ROUNDS = 1000
 RUNS_FIRST = timedelta(minutes=5)  # how long a removal is put off while runs are under way
 # A removal is gone on with by others only after this: until then it is most likely still under way.

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from shared.jobs.model import Bound, Gate, Waiting
+from shared.jobs.model import Bound, Gate, Waiting, Window
 
-MOST = 50
+MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,8 @@ def is_full(gate: Gate, bound: Bound | None) -> bool:
 def opened(gate: Gate, bound: Bound | None) -> Opening:
     """Lets through as many as there is room for, those that wait longest first; without a bound, all.
 
-    At most 50 at a time, since they start in one transaction; their ends let the others through.
+    At most 20 at a time, since they start in one transaction with all that their definitions weigh; their
+    ends let the others through.
     """
     room = MOST if bound is None else min(MOST, max(0, bound.runs - gate.running))
     released = gate.waiting[:room]
@@ -45,6 +46,6 @@ def without(gate: Gate, seq: int) -> Gate:
     return replace(gate, waiting=tuple(w for w in gate.waiting if w.seq != seq))
 
 
-def hand_place(seq: int, stamp: str, scheduled: datetime, now: datetime) -> Waiting:
+def hand_place(seq: int, stamp: str, scheduled: datetime, now: datetime, window: Window | None) -> Waiting:
     """The place of a run made by hand."""
-    return Waiting(seq=seq, stamp=stamp, scheduled=scheduled, accepted=now, by_hand=True)
+    return Waiting(seq=seq, stamp=stamp, scheduled=scheduled, accepted=now, window=window, by_hand=True)

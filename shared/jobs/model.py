@@ -67,9 +67,9 @@ class Core:
 
     `stamp` names this life of the job: made at creation and at each reset of the schedule (rule L5).
     `anchor` is the instant C of the calendar rules. `definition` is the packed definition.
-    `last_scheduled` is the scheduled time of the last occurrence fired, None before the first. After a reset
-    nothing before `floor` is fired, since it was dispatched already (rule L5). `skipping` is set while
-    occurrences are skipped one after the other, so that they make one record.
+    `last_scheduled` is the scheduled time of the last occurrence fired, None before the first. Before `floor`
+    everything is dealt with: fired, missed, skipped, or of an earlier schedule (rules L5, L8). `skipping` is set
+    while occurrences are skipped one after the other, so that they make one record.
     """
 
     stamp: str
@@ -102,6 +102,7 @@ class Waiting:
     stamp: str
     scheduled: datetime
     accepted: datetime
+    window: Window | None = None
     by_hand: bool = False
 
 

@@ -80,21 +80,12 @@ def jitter_share(job_id: str, jitter: timedelta) -> timedelta:
 
 
 def first_turn(core: Core, timing: Timing, now: datetime) -> Pending | None:
-    """The first timer of a job that was created or reset at `now`; None: it has no occurrence at all (N3).
+    """The first timer of a job of what has not been dealt with yet; None: nothing is left (N3).
 
-    After a reset only points that were not dispatched before count (L5).
+    That is all of it after creation, and after a reset what was not dispatched before (L5).
     """
     begin = core.floor or datetime.min.replace(tzinfo=core.anchor.tzinfo)
     return pending_at(timing, timing.schedule.at_or_after(begin), now)
-
-
-def floor_after_reset(core: Core, schedule: Schedule) -> datetime | None:
-    """What a reset of this job's schedule may not go behind: what has been dispatched, window ends included."""
-    last = core.last_scheduled
-    if last is None or core.counters.fired == core.counters.base:
-        return core.floor
-    window = schedule.window(last)
-    return window[1] if window else last + timedelta(seconds=1)
 
 
 def pending_at(timing: Timing, point: datetime | None, now: datetime) -> Pending | None:
@@ -112,9 +103,7 @@ def refreshed(pending: Pending, core: Core, timing: Timing, now: datetime) -> Pe
     """
     if pending.tzdata == TZDATA_VERSION:
         return pending
-    after = core.last_scheduled
-    point = timing.schedule.after(after) if after else timing.schedule.at_or_after(core.anchor)
-    return pending_at(timing, point, now)
+    return first_turn(core, timing, now)
 
 
 def plan_turn(core: Core, pending: Pending, timing: Timing, gate: Gate | None, now: datetime) -> Turn:
@@ -181,7 +170,14 @@ def skipped_stretch(skip: OpenSkip, last: datetime, reason: str) -> Stretch:
 def _next(turn: Turn, done: datetime, timing: Timing, now: datetime) -> Turn:
     """The turn, with the timer of the point after `done`, if there is one and `count` leaves it."""
     after = None if _count_reached(timing.schedule, turn.core.counters) else timing.schedule.after(done)
-    return replace(turn, pending=pending_at(timing, after, now))
+    core = replace(turn.core, floor=dealt_with(timing.schedule, done))
+    return replace(turn, core=core, pending=pending_at(timing, after, now))
+
+
+def dealt_with(schedule: Schedule, point: datetime) -> datetime:
+    """The instant before which everything is dealt with, when `point` is: a window counts to its end."""
+    window = schedule.window(point)
+    return window[1] if window else point + timedelta(seconds=1)
 
 
 def _fired(core: Core, point: datetime) -> Core:

@@ -103,17 +103,19 @@ def outcome(actions: Mapping[str, Mapping[str, Any]], steps: Steps) -> tuple[Sta
 
 
 def pack_steps(steps: Steps) -> bytes:
-    """The steps for a row, at most 256 KiB: where they are larger, kept bodies go, the oldest first."""
+    """The steps for a row, at most 256 KiB: where they are larger, what targets answered goes, the oldest first,
+    bodies before headers."""
     steps = dict(steps)
     packed = _packed(steps)
-    for name in sorted(steps, key=lambda n: steps[n].started):
-        if len(packed) <= MAX_STATE:
-            break
-        response = steps[name].response
-        if response and "body" in response:
-            kept = {k: v for k, v in response.items() if k != "body"} | {"bodyDropped": True}
-            steps[name] = replace(steps[name], response=kept)
-            packed = _packed(steps)
+    for part in ("body", "headers"):
+        for name in sorted(steps, key=lambda n: steps[n].started):
+            if len(packed) <= MAX_STATE:
+                return packed
+            response = steps[name].response
+            if response and part in response:
+                kept = {k: v for k, v in response.items() if k != part} | {"dropped": True}
+                steps[name] = replace(steps[name], response=kept)
+                packed = _packed(steps)
     return packed
 
 

@@ -20,10 +20,9 @@ from shared.jobs.model import (
     Status,
     Stretch,
     Waiting,
-    Window,
 )
-from shared.jobs.plan import Timing, first_turn, floor_after_reset, pending_at, skipped_stretch
-from shared.jobs.times import floor_second
+from shared.jobs.plan import Timing, dealt_with, first_turn, pending_at, refreshed, skipped_stretch
+from shared.jobs.times import ceil_second, floor_second
 
 # Timing is compiled here for its schedule; lateness is dispatch's affair.
 _NO_LATENESS = timedelta(0)
@@ -43,14 +42,6 @@ class Change:
 def timing_of(job: Job) -> Timing:
     """When the job's occurrences fall due."""
     return load_timing(job.core.definition, job.id, job.core.anchor, _NO_LATENESS)
-
-
-def window_of(job: Job, scheduled: datetime) -> Window | None:
-    """The sliding window that starts at a scheduled time of the job; None for other times and triggers."""
-    timing = timing_of(job)
-    if not timing.in_order or timing.schedule.at_or_after(scheduled) != scheduled:
-        return None
-    return timing.schedule.window(scheduled)
 
 
 def bound_of(job: Job) -> Bound | None:
@@ -82,8 +73,7 @@ def with_pending(job: Job, pending: Pending | None, now: datetime) -> Job:
     """The job with this timer; Completed without any (N3), to be removed after `deleteAfter`."""
     if pending is not None:
         return replace(job, pending=pending)
-    keep = load_definition(job.core.definition).delete_after
-    until = floor_second(now + keep) + timedelta(seconds=1) if keep is not None else None
+    until = removal_time(now, load_definition(job.core.definition).delete_after)
     return replace(
         job,
         state=State.COMPLETED,
@@ -91,6 +81,11 @@ def with_pending(job: Job, pending: Pending | None, now: datetime) -> Job:
         pending=Pending(scheduled=until, due=until) if until else None,
         gate=replace(job.gate, parked=False),
     )
+
+
+def removal_time(now: datetime, keep: timedelta | None) -> datetime | None:
+    """The second at which a job completed at `now` is to be removed; None: never."""
+    return None if keep is None else ceil_second(now + keep)
 
 
 def _live(state: State) -> State:
@@ -102,12 +97,14 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
 
     `replay` forgets what was dispatched.
 
-    What had fallen due by the old schedule and was not fired yet is Missed.
+    What the old schedule had come to and was not fired yet is Missed, or Skipped if the job was suspended.
     """
     old = _readable_timing(job)
     record = _overtaken(job, old, now) if old else None
     counters = job.core.counters
-    if record:
+    if record and record.status is Status.SKIPPED:
+        counters = replace(counters, seq=record.seq, skipped=counters.skipped + record.count)
+    elif record:
         counters = replace(counters, seq=record.seq, missed=counters.missed + record.count)
     # Once is an order to run; the points of a schedule are not to be fired twice.
     afresh = replay or load_definition(packed).trigger["type"] == "Once"
@@ -116,7 +113,7 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
         stamp=new_stamp(now),
         anchor=floor_second(now),
         definition=packed,
-        floor=None if afresh or old is None else floor_after_reset(job.core, old.schedule),
+        floor=None if afresh else job.core.floor,
         counters=replace(counters, base=counters.fired),
         skipping=None,
     )
@@ -137,30 +134,36 @@ def _readable_timing(job: Job) -> Timing | None:
 def _overtaken(job: Job, timing: Timing, now: datetime) -> Stretch | None:
     """The occurrences of a job that have fallen due and that a new schedule leaves behind. Windows are not
     lost: the new ones begin where the dispatched ones end."""
-    if job.state is not State.ENABLED or job.pending is None:
+    if job.state is State.COMPLETED or job.pending is None or timing.in_order:
         return None
     first = job.pending.scheduled
-    if timing.in_order or timing.due(first) > now:
+    if first > now:
         return None
-    last = timing.newest_due(first, now)
+    last = max(first, timing.schedule.last_until(now) or first)
+    suspended = job.state is State.SUSPENDED
     return Stretch(
         seq=job.core.counters.seq + 1,
-        status=Status.MISSED,
+        status=Status.SKIPPED if suspended else Status.MISSED,
         first=first,
         last=last,
         count=max(timing.schedule.count_between(first, last), 1),
-        reason="the schedule was replaced before it was fired",
+        reason="the job was suspended" if suspended else "the schedule was replaced before it was fired",
     )
 
 
 def redefined(job: Job, packed: bytes, now: datetime) -> Job:
     """The job with another definition whose schedule means the same: its timer stays where it is due (L4)."""
-    job = replace(job, core=replace(job.core, definition=packed))
+    limits = (load_definition(job.core.definition).history_limit, load_definition(packed).history_limit)
+    skipping = job.core.skipping if limits[0] == limits[1] else None  # its record moves with the limit
+    job = replace(job, core=replace(job.core, definition=packed, skipping=skipping))
     if job.state is State.COMPLETED:
         return with_pending(job, None, now)
     if job.pending is None:
         return job
-    return replace(job, pending=pending_at(timing_of(job), job.pending.scheduled, now))
+    pending = refreshed(job.pending, job.core, timing_of(job), now)
+    if pending is None:
+        return with_pending(job, None, now)
+    return replace(job, pending=pending_at(timing_of(job), pending.scheduled, now))
 
 
 def suspended(job: Job) -> Job:
@@ -187,11 +190,14 @@ def resumed(job: Job, now: datetime) -> Change:
         job = replace(job, core=replace(job.core, anchor=floor_second(now)))
         return Change(job=begun(job, now))
     job = replace(job, dormant=False)
-    assert job.pending
     timing = timing_of(job)
-    if trigger["type"] != "Recurrence" or timing.due(job.pending.scheduled) >= now:
-        return Change(job=replace(job, pending=pending_at(timing, job.pending.scheduled, now)))
-    return _passed_over(job, job.pending.scheduled, timing, now)
+    pending = refreshed(job.pending, job.core, timing, now) if job.pending else None
+    if pending is None:
+        return Change(job=with_pending(job, None, now))
+    job = replace(job, pending=pending)
+    if trigger["type"] != "Recurrence" or timing.due(pending.scheduled) >= now:
+        return Change(job=replace(job, pending=pending_at(timing, pending.scheduled, now)))
+    return _passed_over(job, pending.scheduled, timing, now)
 
 
 def _passed_over(job: Job, first: datetime, timing: Timing, now: datetime) -> Change:
@@ -204,7 +210,8 @@ def _passed_over(job: Job, first: datetime, timing: Timing, now: datetime) -> Ch
     skip = OpenSkip(seq=counters.seq + 1, first=first, count=count)
     record = skipped_stretch(skip, max(first, last), "the job was suspended")
     counters = replace(counters, seq=skip.seq, skipped=counters.skipped + count)
-    job = replace(job, core=replace(job.core, counters=counters, skipping=None))
+    floor = dealt_with(timing.schedule, record.last)
+    job = replace(job, core=replace(job.core, counters=counters, skipping=None, floor=floor))
     return Change(job=with_pending(job, pending_at(timing, point, now), now), records=(record,))
 
 

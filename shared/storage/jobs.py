@@ -88,7 +88,9 @@ class Jobs:
             low = low if since is None else f"{low}{since:05d}"
             rows = await self._table.scan(self.partition(job_id), low, high, select=["RowKey", "timer"])
             for row in rows:
-                keys += [row["timer"], row["RowKey"]] if row.get("timer") else [row["RowKey"]]
+                if row.get("timer") and await self._table.get(self.partition(job_id), row["timer"]):
+                    keys.append(row["timer"])
+                keys.append(row["RowKey"])
         return keys
 
     async def delete_rows(self, job_id: str, keys: Sequence[str]) -> None:

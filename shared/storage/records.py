@@ -5,7 +5,7 @@ so "none" is the empty string. Small structures are JSON texts, large ones packe
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -29,6 +29,7 @@ from shared.jobs.model import (
     Status,
     Stretch,
     Waiting,
+    Window,
 )
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
 from shared.storage.rows import idle_key, job_key, past_key, run_key, timer_key
@@ -161,14 +162,13 @@ def read_run(row: Row) -> Run:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    window = [row_text(bound) for bound in run.window] if run.window else []
     return {
         "stamp": run.stamp,
         "definition": run.definition,
         "scheduled": row_text(run.scheduled),
         "firedAt": row_text(run.fired_at),
         "steady": run.steady,
-        "window": json.dumps(window),
+        "window": json.dumps(_window_texts(run.window)),
         "byHand": run.by_hand,
         "gated": run.gated,
         "mark": run.mark,
@@ -178,7 +178,6 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _read_run(row: Row, job_id: str, seq: int) -> Run:
-    window = [from_row_text(bound) for bound in json.loads(row["window"])]
     locked_until = row.get("lockedUntil", UNLOCKED)
     return Run(
         job_id=job_id,
@@ -191,7 +190,7 @@ def _read_run(row: Row, job_id: str, seq: int) -> Run:
         locked_until=None if locked_until == UNLOCKED else from_row_text(locked_until),
         takeovers=row["takeovers"],
         steady=row["steady"],
-        window=(window[0], window[1]) if window else None,
+        window=_window(json.loads(row["window"])),
         by_hand=row["byHand"],
         gated=row["gated"],
         state=b"".join(row.get(f"state{n}", b"") for n in range(CHUNKS)),
@@ -207,10 +206,23 @@ def past_row(job_id: str, record: Ended | Stretch, history_limit: int, mark: str
         "RowKey": past_key(job_id, record.seq, history_limit),
         "seq": record.seq,
         "kind": "stretch" if isinstance(record, Stretch) else "run",
-        "record": pack(plain),
+        "record": packed_record(plain),
         "mark": mark,
         "v": FORMAT_VERSION,
     }
+
+
+def packed_record(plain: dict[str, Any]) -> bytes:
+    """A record as one property holds it: where it is too large, what targets answered goes, first the bodies."""
+    packed = pack(plain)
+    for part in ("body", "headers"):
+        for action in plain.get("actions", {}).values():
+            if len(packed) <= CHUNK:
+                return packed
+            if part in (action.get("response") or {}):
+                action["response"] = {k: v for k, v in action["response"].items() if k != part} | {"dropped": True}
+                packed = pack(plain)
+    return packed if len(packed) <= CHUNK else pack(plain | {"actions": {}, "reason": plain["reason"][:1000]})
 
 
 def read_past(row: Row) -> Ended | Stretch:
@@ -232,7 +244,6 @@ def _identity(core: Core) -> dict[str, Any]:
         "stamp": core.stamp,
         "generation": core.generation,
         "anchor": row_text(core.anchor),
-        "floor": _optional(core.floor),
         "definition": core.definition,
         "v": FORMAT_VERSION,
     }
@@ -243,6 +254,7 @@ def _progress(core: Core) -> dict[str, Any]:
     return {
         "counters": json.dumps(asdict(core.counters)),
         "lastScheduled": _optional(core.last_scheduled),
+        "floor": _optional(core.floor),
         "skipping": json.dumps([skip.seq, row_text(skip.first), skip.count]) if skip else "",
     }
 
@@ -265,7 +277,10 @@ def _core(row: Row) -> Core:
 
 
 def _gate_text(gate: Gate) -> str:
-    waiting = [[w.seq, w.stamp, row_text(w.scheduled), row_text(w.accepted), w.by_hand] for w in gate.waiting]
+    waiting = [
+        [w.seq, w.stamp, row_text(w.scheduled), row_text(w.accepted), _window_texts(w.window), w.by_hand]
+        for w in gate.waiting
+    ]
     return json.dumps({"running": gate.running, "waiting": waiting, "parked": gate.parked})
 
 
@@ -277,11 +292,20 @@ def _gate(text: str) -> Gate:
             stamp=stamp,
             scheduled=from_row_text(scheduled),
             accepted=from_row_text(accepted),
+            window=_window(window),
             by_hand=by_hand,
         )
-        for seq, stamp, scheduled, accepted, by_hand in plain["waiting"]
+        for seq, stamp, scheduled, accepted, window, by_hand in plain["waiting"]
     )
     return Gate(running=plain["running"], waiting=waiting, parked=plain["parked"])
+
+
+def _window_texts(window: Window | None) -> list[str]:
+    return [row_text(bound) for bound in window] if window else []
+
+
+def _window(texts: Sequence[str]) -> Window | None:
+    return (from_row_text(texts[0]), from_row_text(texts[1])) if texts else None
 
 
 def _optional(instant: datetime | None) -> str:
