@@ -176,7 +176,8 @@ class Firer:
                 fired.unlocked += 1
             for record in shot.records:
                 log.warning(
-                    "%s: %d occurrences: %s",
+                    "job %s: %s: %d occurrences: %s",
+                    shot.job_id,
                     record.status,
                     record.count,
                     record.reason,

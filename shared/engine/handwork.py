@@ -176,7 +176,7 @@ def _numbered(job: Job, at: datetime, now: datetime, window: Window | None) -> t
     bound, gate = bound_of(job), job.gate
     if bound and is_full(gate, bound):
         if len(gate.waiting) >= bound.waiting:
-            raise Conflict(f"{bound.runs} runs are under way and {len(gate.waiting)} wait: no more may")
+            raise Conflict(f"under way: {gate.running}, waiting: {len(gate.waiting)}; no more runs may be")
         gate = replace(gate, waiting=(*gate.waiting, place))
     elif bound:
         gate = replace(gate, running=gate.running + 1)

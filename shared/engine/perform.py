@@ -142,6 +142,10 @@ class _Performance:
         return self._after(step, result if "outputs" not in _secured(action) else _without_outputs(result))
 
     def _after(self, step: Step, result: Outcome | Later) -> Step:
+        failed = result.attempted if isinstance(result, Later) else result.status is not Status.SUCCEEDED
+        if failed:
+            message = "job %s, run %d: an attempt failed: %s"
+            log.warning(message, self._run.job_id, self._run.seq, result.reason, extra={"action": "execute"})
         if isinstance(result, Later):
             return replace(
                 step,

@@ -156,7 +156,7 @@ def _admit(
     going_on = core.skipping or OpenSkip(seq=core.counters.seq + 1, first=point, count=0)
     skip = replace(going_on, count=going_on.count + 1)
     core = replace(_counted(core, max(core.counters.seq, skip.seq), skipped=1), skipping=skip)
-    full = f"{timing.bound.runs} runs under way and {timing.bound.waiting} waiting are all it may have"
+    full = f"under way: {timing.bound.runs}, waiting: {timing.bound.waiting}; no more runs may be"
     return core, gate, None, skipped_stretch(skip, point, full)
 
 

@@ -88,7 +88,7 @@ def attempts_of(takeovers: int, steps: Steps) -> int:
 
 def cancelled_step(step: Step, now: datetime) -> Step:
     """A step of a run that is cancelled: if it has not ended, it ends so."""
-    return step if step.ended else replace(step, status=Status.CANCELLED, ended=now, due=None, memo={})
+    return step if step.ended else replace(step, status=Status.CANCELLED, ended=now, due=None, memo={}, reason="")
 
 
 def outcome(actions: Mapping[str, Mapping[str, Any]], steps: Steps) -> tuple[Status, str]:

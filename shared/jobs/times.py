@@ -51,4 +51,4 @@ def json_text(instant: datetime) -> str:
 
 def duration_text(duration: timedelta) -> str:
     """The ISO 8601 text of a duration."""
-    return str(isodate.duration_isoformat(duration))
+    return str(isodate.duration_isoformat(duration)) if duration else "PT0S"

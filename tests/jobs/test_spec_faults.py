@@ -145,7 +145,7 @@ def test_an_empty_object_is_told_what_it_needs() -> None:
         (body(action=5), "action must be an object"),
         (
             body(trigger={"type": "Once", "maxLateness": "P3661D"}),
-            "trigger.maxLateness must last from P0D to P3660D",
+            "trigger.maxLateness must last from PT0S to P3660D",
         ),
         (body(inputs={"queries": {"q": None}}), "action.inputs.queries.q must be text, a number, true or false"),
         (body(inputs={"headers": {"Host": "x"}}), "action.inputs.headers.Host is set by the scheduler"),

@@ -70,7 +70,7 @@ async def test_an_executing_run_is_told_with_no_end(at: Bench, target: Receiver)
         "scheduledTime": NOON_TEXT,
         "startTime": NOON_TEXT,
         "endTime": None,
-        "lateness": "P0D",
+        "lateness": "PT0S",
         "status": "Running",
         "attempts": 1,
         "actions": {},
@@ -200,7 +200,7 @@ async def test_run_now_where_there_is_no_room_answers_with_what_waits(at: Bench,
     answer = await ask(at, "run_now", job="a")
     assert (answer.status, answer.body) == (202, await run_of(at, 2))
     assert (answer.body["status"], answer.body["startTime"]) == ("Waiting", None)
-    assert "1 runs are under way and 1 wait" in await refused(at, "run_now", None, 409)
+    assert "under way: 1, waiting: 1" in await refused(at, "run_now", None, 409)
     await at.take_runs()
 
 
