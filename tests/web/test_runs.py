@@ -175,7 +175,7 @@ async def test_what_has_not_ended_is_not_repeated(at: Bench, target: Receiver) -
     under_way = await waiting(at, target)
     for seq in (1, 2):
         assert await refused(at, "resubmit", seq, 409) == f"run {seq} has not ended"
-    assert "no more may" in await refused(at, "resubmit", 3, 409)  # it has ended, but there is no room
+    assert "no more runs may be" in await refused(at, "resubmit", 3, 409)  # it has ended, but there is no room
     slow.go.set()
     await under_way
 
