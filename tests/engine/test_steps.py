@@ -341,3 +341,36 @@ async def test_a_run_that_waits_survives_any_lost_answer(at: Bench, target: Rece
     (run,) = await at.runs("a")
     assert run["status"] == "Succeeded"
     assert len(target.hits) == 1
+
+
+async def test_a_retry_costs_four_requests_beside_receiving_and_deleting_its_ticket(
+    at: Bench, target: Receiver
+) -> None:
+    async def fail_once(hit: Hit) -> web.Response:
+        return web.Response(status=500 if hit.headers["x-timerjobs-attempt"] == "1" else 200)
+
+    counts = []
+    for name, answer in (("plain", None), ("retried", fail_once)):
+        target.answer = answer
+        job = http_job(target.url) | {"trigger": {"type": "Once"}}
+        job["action"]["inputs"]["retryPolicy"] = {"type": "fixed", "count": 1, "interval": "PT10S"}
+        await at.create(id=name, **job)
+        at.requests.clear()
+        await at.dispatch(name)
+        if answer:
+            at.clock.advance(seconds=12)
+            await at.dispatch(name)
+        counts.append(len(at.requests))
+    assert counts[1] - counts[0] == 4  # idle, ticket, read, wake
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:9/hook", "here"])
+async def test_history_keeps_nothing_of_the_request(at: Bench, target: Receiver, uri: str) -> None:
+    job = http_job((target.url if uri == "here" else uri) + "?sig=query-secret") | {"trigger": {"type": "Once"}}
+    job["action"]["inputs"] |= {"headers": {"x-key": "header-secret"}, "body": "body-secret"}
+    await at.create(id="a", **job)
+    await at.dispatch()
+    runs = await at.runs("a")
+    assert runs[0]["status"] == ("Succeeded" if uri == "here" else "Failed")
+    assert "secret" not in json.dumps(runs)
+    assert "secret" not in json.dumps((await at.call("get", id="a")).body["lastRun"])
