@@ -122,9 +122,14 @@ def _unknown(name: object) -> str:
     if not isinstance(name, str):
         return "must be the name of a time zone, as text"
     shown = name[:_LONGEST_SHOWN]
-    near = [_names()[match][0] for match in difflib.get_close_matches(shown.lower(), _names(), n=3)]
+    near = [zone for zone in win_tz if _initials(zone) == shown.upper()][:3]  # PST for Pacific Standard Time
+    near = near or [_names()[match][0] for match in difflib.get_close_matches(shown.lower(), _names(), n=3)]
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"{shown!r} is neither a Windows nor an IANA time zone name{hint}"
+
+
+def _initials(name: str) -> str:
+    return "".join(word[0] for word in name.split()).upper()
 
 
 @lru_cache(maxsize=1)

@@ -158,3 +158,9 @@ def test_a_name_of_any_length_is_refused_in_a_few_words() -> None:
 def test_what_is_no_zone_name_is_refused(name: object) -> None:
     with pytest.raises(InvalidInput):
         resolve_zone(name)
+
+
+def test_an_abbreviation_leads_to_the_windows_names_it_stands_for() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        resolve_zone("PST")
+    assert "'Pacific Standard Time'" in raised.value.faults[0].reason
