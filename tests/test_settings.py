@@ -36,6 +36,11 @@ def test_an_empty_setting_is_absent() -> None:
         ("DETECTION_PERIOD", "PT0S"),
         ("DEFAULT_MAX_LATENESS", "-PT1H"),
         ("MAX_EXECUTING", "0"),
+        ("TABLE_NAME", "tt"),
+        ("TABLE_NAME", "a_b"),
+        ("QUEUE_NAME", "Timerjobs-Tickets"),
+        ("QUEUE_NAME", "a--b"),
+        ("EVENTS_QUEUE", "x"),
     ],
 )
 def test_a_value_out_of_bounds_is_told_with_its_setting(name: str, value: str) -> None:
