@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import TypeVar
 
 from shared.errors import Fault, Misconfigured
+from shared.jobs.fields import QUEUE_NAME
 from shared.recurrence import parse_duration
 
 T = TypeVar("T")
 
-QUEUE = r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*"
+TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
 STORAGE = "AzureWebJobsStorage"
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
@@ -58,15 +59,15 @@ def read_settings(env: Mapping[str, str]) -> Settings:
 
     settings = Settings(
         storage=read(STORAGE, None, str),
-        table_name=read("TABLE_NAME", "timerjobs", _name(r"[A-Za-z][A-Za-z0-9]{2,62}", "a table")),
-        queue_name=read("QUEUE_NAME", "timerjobs-tickets", _name(QUEUE, "a queue")),
+        table_name=read("TABLE_NAME", "timerjobs", _name(TABLE_NAME, "a table")),
+        queue_name=read("QUEUE_NAME", "timerjobs-tickets", _name(QUEUE_NAME, "a queue")),
         partitions=read("PARTITIONS", "16", _integer(1, 256)),
         horizon=read("HORIZON", "P6D", _duration(timedelta(minutes=1), 6 * DAY)),
         detection_period=read("DETECTION_PERIOD", "PT1M", _duration(SECOND, timedelta(hours=1))),
         lock_duration=read("LOCK_DURATION", "PT1M", _duration(15 * SECOND, timedelta(hours=1))),
         max_executing=read("MAX_EXECUTING", "200", _integer(1, 10_000)),
         default_max_lateness=read("DEFAULT_MAX_LATENESS", "PT1H", _duration(timedelta(0), 366 * DAY)),
-        events_queue=read("EVENTS_QUEUE", "", _name(f"|{QUEUE}", "a queue")),
+        events_queue=read("EVENTS_QUEUE", "", lambda text: text and _name(QUEUE_NAME, "a queue")(text)),
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
@@ -79,9 +80,9 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     return settings
 
 
-def _name(pattern: str, thing: str) -> Callable[[str], str]:
+def _name(pattern: re.Pattern[str], thing: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
-        if not re.fullmatch(pattern, text):
+        if not pattern.fullmatch(text):
             raise ValueError(f"must be the name of {thing}, which {text!r} cannot be")
         return text
 

@@ -243,7 +243,6 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         announcer=announcer,
         events=events,
         capacity=Capacity(settings.max_executing),
-        owner=owner,
         lock_duration=settings.lock_duration,
         clock=clock,
     )

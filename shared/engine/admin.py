@@ -229,8 +229,8 @@ class Admin:
             await self._runs.shorten_history(job_id, limit)
 
     async def _announce(self, job: Job, now: datetime) -> None:
-        if job.pending and job.state is State.ENABLED and not job.gate.parked:
-            await self._announcer.written(self._jobs.partition(job.id), [job.pending.due], now)
+        if job.baton_due:
+            await self._announcer.written(self._jobs.partition(job.id), [job.baton_due], now)
 
 
 def _raised(job: Job, now: datetime) -> Job:

@@ -69,8 +69,7 @@ class Aimer:
                 mark=this.mark,
             )
             run = _lock(fired, this, room > 0 and definition.is_short)
-        keep = definition.delete_after
-        until = removal_time(this.now, keep)
+        until = removal_time(this.now, definition.delete_after)
         return aim(baton, turn, run, definition.history_limit, job, until, this.mark)
 
 

@@ -53,7 +53,6 @@ class Workshop:
     announcer: Announcer
     events: Events
     capacity: Capacity
-    owner: str
     lock_duration: timedelta
     clock: Clock
 

@@ -64,21 +64,26 @@ class Firer:
         shots: list[_Aimed] = []
         room = this.room
         for timer in timers:
-            try:
-                shot = await self._aimer.aim(timer, this, room)
-            except StoreFailed:
-                raise
-            except Exception as fault:  # whatever a stored definition can make planning do
-                await self._set_aside(timer, this, f"cannot be planned: {type(fault).__name__}: {fault}", fired)
-            else:
-                shots.append(_Aimed(timer, shot))
-                room -= shot.run is not None and shot.run.owner != ""
+            aimed = await self._aim(timer, this, room, fired)
+            if aimed:
+                shots.append(aimed)
+                room -= aimed.shot.run is not None and aimed.shot.run.owner != ""
         for aimed in shots:
             await self._tell(aimed, this)
         for batch in pack_units(shots):
             await self._commit(batch, this, fired)
             if fired.met_another:
                 break
+
+    async def _aim(self, timer: Due, this: Pass, room: int, fired: Fired) -> _Aimed | None:
+        """The shot of a timer; None if it cannot be planned, and is set aside."""
+        try:
+            return _Aimed(timer, await self._aimer.aim(timer, this, room))
+        except StoreFailed:
+            raise
+        except Exception as fault:  # whatever a stored definition can make planning do
+            await self._set_aside(timer, this, f"cannot be planned: {type(fault).__name__}: {fault}", fired)
+            return None
 
     async def _tell(self, aimed: _Aimed, this: Pass) -> None:
         shot = aimed.shot
@@ -128,27 +133,23 @@ class Firer:
 
     async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str, tries: int = 1) -> None:
         """A shot that is refused alone although its timer is as it was read."""
-        if aimed.shot.gated and tries < TRIES_AT_A_GATE:
-            try:
-                again = _Aimed(aimed.timer, await self._aimer.aim(aimed.timer, this, this.room))
-            except StoreFailed:
-                raise
-            except Exception as fault:
-                await self._set_aside(aimed.timer, this, f"cannot be planned: {fault}", fired)
-                return
-            await self._tell(again, this)
-            try:
-                etags = await self._timers.fire(this.partition, [again.shot])
-            except Refused as refusal:
-                versions = await self._timers.versions(this.partition, [again.shot.key])
-                if versions.get(again.shot.key) == again.shot.etag:
-                    await self._at_fault(again, this, fired, str(refusal), tries + 1)
-                elif await self._is_own_commit([again.shot], this):
-                    self._won([again.shot], [await self._etag(again.shot)], fired)
-            else:
-                self._won([again.shot], etags, fired)
-        else:
+        if not aimed.shot.gated or tries >= TRIES_AT_A_GATE:
             await self._set_aside(aimed.timer, this, f"cannot be written: {why}", fired)
+            return
+        again = await self._aim(aimed.timer, this, this.room, fired)
+        if again is None:
+            return
+        await self._tell(again, this)
+        try:
+            etags = await self._timers.fire(this.partition, [again.shot])
+        except Refused as refusal:
+            versions = await self._timers.versions(this.partition, [again.shot.key])
+            if versions.get(again.shot.key) == again.shot.etag:
+                await self._at_fault(again, this, fired, str(refusal), tries + 1)
+            elif await self._is_own_commit([again.shot], this):
+                self._won([again.shot], [await self._etag(again.shot)], fired)
+        else:
+            self._won([again.shot], etags, fired)
 
     async def _is_own_commit(self, gone: Sequence[Shot], this: Pass) -> bool:
         """Whether the first of these shots that leaves a trace bears this pass's mark."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.events import Events
-from shared.engine.leave import gate_change, summary
+from shared.engine.leave import gate_change, run_of, summary
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
@@ -81,7 +81,7 @@ class Handwork:
             job = await self._admin.get(job_id)
             at = scheduled(job)
             new, place = _numbered(job, at, now, window)
-            run = None if place in new.gate.waiting else _run_of(new, place, now)
+            run = None if place in new.gate.waiting else run_of(new, place, now, gated=bound_of(new) is not None)
             mark = uuid4().hex
             try:
                 await self._jobs.replace(job, new, mark, runs=[run] if run else [])
@@ -96,8 +96,8 @@ class Handwork:
 
     async def _announce_baton(self, job: Job, now: datetime) -> None:
         """A baton that is due and was moved under a pass is announced again: that pass lost it."""
-        if job.state is State.ENABLED and job.pending and job.pending.due <= now and not job.gate.parked:
-            await self._announcer.written(self._jobs.partition(job.id), [job.pending.due], now)
+        if job.baton_due and job.baton_due <= now:
+            await self._announcer.written(self._jobs.partition(job.id), [job.baton_due], now)
 
     async def cancel(self, job_id: str, seq: int, now: datetime) -> Ended:
         """Ends a run that waits, is idle or is executing; an action in flight may still finish.
@@ -181,20 +181,6 @@ def _numbered(job: Job, at: datetime, now: datetime, window: Window | None) -> t
     elif bound:
         gate = replace(gate, running=gate.running + 1)
     return replace(job, core=replace(job.core, counters=counters, skipping=None), gate=gate), place
-
-
-def _run_of(job: Job, place: Waiting, now: datetime) -> Run:
-    return Run(
-        job_id=job.id,
-        seq=place.seq,
-        stamp=place.stamp,
-        definition=job.core.definition,
-        scheduled=place.scheduled,
-        fired_at=now,
-        window=place.window,
-        by_hand=True,
-        gated=bound_of(job) is not None,
-    )
 
 
 def _cancelled(seq: int, scheduled: datetime, started: datetime, now: datetime, run: Run | None) -> Ended:

@@ -1,7 +1,6 @@
 """The lease on a run: renewed while the run is executed; losing it stops the run."""
 
 import asyncio
-import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -9,9 +8,6 @@ from shared.engine.clock import Clock
 from shared.jobs.model import Run
 from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
-
-log = logging.getLogger("timerjobs.lease")
-
 
 CHECKPOINT_TRIES = 5
 

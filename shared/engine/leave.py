@@ -235,7 +235,13 @@ def gate_change(
 
 def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_until: datetime, mark: str) -> Run:
     """The run that a waiting occurrence becomes, locked by `owner` if it is short."""
+    run = replace(run_of(job, place, now, gated=True), mark=mark)
     inline = bool(owner) and load_definition(job.core.definition).is_short
+    return replace(run, owner=owner, locked_until=locked_until) if inline else run
+
+
+def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
+    """The run of an occurrence that was given its number, unlocked."""
     return Run(
         job_id=job.id,
         seq=place.seq,
@@ -243,12 +249,9 @@ def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_unt
         definition=job.core.definition,
         scheduled=place.scheduled,
         fired_at=now,
-        owner=owner if inline else "",
-        locked_until=locked_until if inline else None,
         window=place.window,
         by_hand=place.by_hand,
-        gated=True,
-        mark=mark,
+        gated=gated,
     )
 
 

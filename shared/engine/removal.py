@@ -69,7 +69,7 @@ class Remover:
         """Removes the rows of a job that is Deleting, and the job last. Does nothing for any other job.
 
         1. Reads the job row's version, then the keys of the job's other rows.
-        2. Deletes those, live ones first, up to 99 a transaction. A crash here: begun anew.
+        2. Deletes those, live ones first, up to 98 a transaction. A crash here: begun anew.
         3. When a reading finds none: deletes the job row, at the version read before, with its timer. A
            change between reading and deleting makes this fail, and it begins anew.
         """

@@ -27,13 +27,13 @@ from shared.jobs.identity import check_id
 from shared.jobs.times import duration_text
 from shared.recurrence import parse_duration
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _OWN_HEADER = re.compile(
     r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
     r"|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*"
 )
 _OPENING = re.compile(r"@@\{|@\{")
-_QUEUE = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
+QUEUE_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 MAX_URI = 8192
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 
@@ -116,14 +116,14 @@ def plain_uri(uri: str) -> str:
 
 def check_queue_name(name: str) -> str:
     """The name of a storage queue."""
-    if not _QUEUE.fullmatch(name):
+    if not QUEUE_NAME.fullmatch(name):
         raise ValueError("must be a queue's name: 3 to 63 of a-z 0-9 and single hyphens between them")
     return name
 
 
 def check_header_name(name: str) -> str:
     """The name of a header that a job may set."""
-    if not _HEADER_NAME.fullmatch(name):
+    if not HEADER_NAME.fullmatch(name):
         raise ValueError("is not a header name")
     if _OWN_HEADER.fullmatch(name):
         raise ValueError("is set by the scheduler or its connection")

@@ -145,6 +145,12 @@ class Job:
     fault: str = ""
     etag: str = ""
 
+    @property
+    def baton_due(self) -> datetime | None:
+        """The second its baton is keyed under; None in a state in which it has none."""
+        enabled = self.state is State.ENABLED and not self.gate.parked
+        return self.pending.due if self.pending and enabled else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baton:

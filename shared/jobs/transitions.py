@@ -1,6 +1,6 @@
 """What callers' operations make of a job: created, replaced, suspended, resumed. Pure (rules L1 to L6)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,12 +21,11 @@ from shared.jobs.model import (
     Stretch,
     Waiting,
 )
-from shared.jobs.plan import Timing, dealt_with, first_turn, pending_at, refreshed, skipped_stretch
+from shared.jobs.plan import TICK, Timing, dealt_with, first_turn, pending_at, refreshed, skipped_stretch
 from shared.jobs.times import ceil_second, floor_second
 
 # Timing is compiled here for its schedule; lateness is dispatch's affair.
 _NO_LATENESS = timedelta(0)
-TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class Change:
 
     job: Job
     released: tuple[Waiting, ...] = ()
-    records: tuple[Stretch, ...] = field(default=())
+    records: tuple[Stretch, ...] = ()
 
 
 def timing_of(job: Job) -> Timing:
@@ -99,7 +98,7 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
 
     What the old schedule had come to and was not fired yet is Missed, or Skipped if the job was suspended.
     """
-    old = _readable_timing(job)
+    old = readable_timing(job)
     record = _overtaken(job, old, now) if old else None
     counters = job.core.counters
     if record and record.status is Status.SKIPPED:
@@ -123,7 +122,7 @@ def reset(job: Job, packed: bytes, state: State, now: datetime, replay: bool) ->
     )
 
 
-def _readable_timing(job: Job) -> Timing | None:
+def readable_timing(job: Job) -> Timing | None:
     """The job's timing; None if it was stored by rules, or with zones, that this version does not know."""
     try:
         return timing_of(job)

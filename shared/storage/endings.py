@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from shared.jobs.model import Baton, Ended, Gate, Idle, Job, Run
@@ -33,7 +34,7 @@ class GateChange:
         return writes + ([Write(Verb.INSERT, baton_row(self.baton))] if self.baton else [])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ending:
     """A run that is to be completed, and what is recorded of it.
 
@@ -51,7 +52,7 @@ class Ending:
     change: GateChange | None = None
     idle: Idle | None = None
 
-    @property
+    @cached_property
     def writes(self) -> list[Write]:
         """[run away, history, job merged, gate]. A later run's record in the slot stays (history is a ring)."""
         job_id = self.run.job_id
@@ -82,14 +83,14 @@ class Ending:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rest:
     """A run that leaves memory until `due`, with its state and `mark`."""
 
     run: Run
     due: datetime
 
-    @property
+    @cached_property
     def writes(self) -> list[Write]:
         """[run away, its timer, the pointer to it, job merged]."""
         run = self.run

@@ -8,7 +8,7 @@ from shared.jobs.identity import all_partitions, partition_of
 from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
 from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row, run_row
 from shared.storage.rows import job_key, job_range, prefix_range, run_key, timer_key
-from shared.storage.table import MAX_ROWS, Table, Verb, Write
+from shared.storage.table import MAX_ROWS, Table, Verb, Write, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +68,20 @@ class Jobs:
         they are current.
         """
         writes = [Write(Verb.MERGE, job_row(new, mark), old.etag)]
-        old_row, row = timer_row(old), timer_row(new)
-        if row and old_row and row["RowKey"] == old_row["RowKey"]:
-            writes.append(Write(Verb.REPLACE, row))
-        else:
-            writes += [Write(Verb.DELETE, {"RowKey": old_row["RowKey"]})] if old_row else []
-            writes += [Write(Verb.INSERT, row)] if row else []
+        old_row = timer_row(old)
+        writes += moved(old_row["RowKey"] if old_row else "", timer_row(new))
         writes += [Write(Verb.INSERT, run_row(run)) for run in runs]
         writes += [Write(Verb.MERGE, {"RowKey": _whole_key(run), "gated": True}, run.etag) for run in gated]
         writes += [Write(Verb.PUT, past_row(new.id, record, history_limit, mark)) for record in records]
         await self._table.commit(self.partition(new.id), writes)
 
-    async def keys_of(self, job_id: str, kinds: Sequence[str], since: int | None = None) -> list[str]:
-        """The keys of the job's rows of these kinds, and of idle runs' timers with the rows that point to them;
-        with `since`, history slots from that number on."""
+    async def keys_of(self, job_id: str, kinds: Sequence[str]) -> list[str]:
+        """The keys of the job's rows of these kinds, and of idle runs' timers with the rows that point to them."""
         keys: list[str] = []
         for kind in kinds:
-            low, high = job_range(kind, job_id)
-            low = low if since is None else f"{low}{since:05d}"
-            rows = await self._table.scan(self.partition(job_id), low, high, select=["RowKey", "timer"])
+            rows = await self._table.scan(
+                self.partition(job_id), *job_range(kind, job_id), select=["RowKey", "timer"]
+            )
             for row in rows:
                 if row.get("timer") and await self._table.get(self.partition(job_id), row["timer"]):
                     keys.append(row["timer"])
@@ -131,6 +126,6 @@ def timer_row(job: Job) -> dict[str, Any] | None:
     """The one timer row that a job in this state has: its baton, the timer of its removal, or none."""
     if job.pending is None or job.state is State.SUSPENDED or job.gate.parked:
         return None
-    if job.state is State.ENABLED:
+    if job.baton_due:
         return baton_row(Baton(job_id=job.id, core=job.core, pending=job.pending))
     return removal_row(Removal(job_id=job.id, due=job.pending.due))

@@ -1,7 +1,7 @@
 """Shots: what one due timer's turn writes, as a unit of a transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from shared.jobs.model import Baton, Idle, Job, Pending, Removal, Run, State, Stretch
@@ -16,7 +16,7 @@ from shared.storage.records import (
     run_row,
 )
 from shared.storage.rows import job_key, timer_key
-from shared.storage.table import Verb, Write
+from shared.storage.table import Verb, Write, moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,7 @@ def _moved(baton: Baton, turn: Turn, state: State, pending: Pending | None, park
         row = baton_row(Baton(job_id=baton.job_id, core=turn.core, pending=pending))
     elif state is State.COMPLETED and pending:
         row = removal_row(Removal(job_id=baton.job_id, due=pending.due))
-    if row and row["RowKey"] == key:
-        return [Write(Verb.REPLACE, row, baton.etag)]
-    gone = [Write(Verb.DELETE, {"RowKey": key}, baton.etag)]
-    return [*gone, Write(Verb.INSERT, row)] if row else gone
+    return moved(key, row, baton.etag)
 
 
 def wake(idle: Idle, run: Run) -> Shot:
@@ -112,5 +109,5 @@ def wake(idle: Idle, run: Run) -> Shot:
             Write(Verb.INSERT, run_row(run)),
             Write(Verb.MERGE, {"RowKey": job_key(run.job_id)}),
         ],
-        run=replace(run),
+        run=run,
     )

@@ -75,6 +75,15 @@ class Write:
         return 600 + sum(len(v) * 4 // 3 if isinstance(v, bytes) else len(str(v)) for v in self.row.values())
 
 
+def moved(old_key: str, row: Row | None, etag: str = "") -> list[Write]:
+    """What moves a row ('': there is none) to another key, or away (None). Since a transaction may name a row
+    only once, one that stays under its key is replaced."""
+    if row and row["RowKey"] == old_key:
+        return [Write(Verb.REPLACE, row, etag)]
+    gone = [Write(Verb.DELETE, {"RowKey": old_key}, etag)] if old_key else []
+    return [*gone, Write(Verb.INSERT, row)] if row else gone
+
+
 class Unit(Protocol):
     """What is committed as a whole: the writes of one job."""
 
@@ -92,8 +101,9 @@ def pack_units(units: Iterable[U]) -> Iterator[list[U]]:
     keys: set[str] = set()
     size = 0
     for unit in units:
-        its_keys = {write.key for write in unit.writes}
-        its_size = sum(write.size for write in unit.writes)
+        writes = unit.writes
+        its_keys = {write.key for write in writes}
+        its_size = sum(write.size for write in writes)
         if batch and (len(keys) + len(its_keys) > MAX_ROWS or size + its_size > MAX_BYTES or keys & its_keys):
             yield batch
             batch, keys, size = [], set(), 0

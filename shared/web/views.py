@@ -3,12 +3,11 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from shared.errors import InvalidInput
 from shared.jobs.definition import load_definition
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
 from shared.jobs.progress import attempts_of, unpack_steps
 from shared.jobs.times import duration_text, from_row_text, json_text
-from shared.jobs.transitions import timing_of
+from shared.jobs.transitions import readable_timing
 from shared.recurrence import Schedule
 
 
@@ -42,10 +41,8 @@ def comes(job: Job) -> bool:
 
 def schedule_of(job: Job) -> Schedule | None:
     """The job's schedule; None if it was stored by rules, or with zones, that this version does not know."""
-    try:
-        return timing_of(job).schedule
-    except InvalidInput:
-        return None
+    timing = readable_timing(job)
+    return timing.schedule if timing else None
 
 
 def _warnings(job: Job, schedule: Schedule | None) -> list[dict[str, Any]]:

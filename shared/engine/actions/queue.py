@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
@@ -21,12 +20,12 @@ from shared.engine.actions.inputs import BadInput, member
 from shared.engine.actions.outcome import Attempt, Later, Outcome
 from shared.engine.actions.retry import DEFAULT_RETRY, seed_of, try_again
 from shared.errors import Fault
+from shared.jobs.fields import QUEUE_NAME
 from shared.jobs.model import Status
 
 QUEUE_TARGETS = "QUEUE_TARGETS"
 MAX_MESSAGE = 48 * 1024
 """Bytes of UTF-8: what a message of 64 KiB holds in base64."""
-_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 _POISON = "-poison"
 
 
@@ -42,7 +41,7 @@ def parse_queue_targets(text: str, own_queue: str) -> frozenset[str]:
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError('must list queues as JSON: ["orders", "letters"]')
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not QUEUE_NAME.fullmatch(name):
             raise ValueError(f"names {name[:80]!r}, which is not the name of a queue")
         if _is_reserved(name, own_queue):
             raise ValueError(f"must not name {name}: it is the app's own queue, or one for poison messages")

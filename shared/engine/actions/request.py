@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +13,9 @@ from yarl import URL
 
 from shared.engine.actions.inputs import BadInput, check_uri, host_of, mapping, member
 from shared.engine.actions.outcome import Attempt
+from shared.jobs.fields import HEADER_NAME
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +102,7 @@ def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in mapping(inputs.get("headers"), "headers").items():
         text = _scalar(value, f"headers.{name}")
-        if not _HEADER_NAME.fullmatch(name):
+        if not HEADER_NAME.fullmatch(name):
             raise BadInput(f"headers.{name[:80]}", "is not a header name")
         if any(c != "\t" and not 32 <= ord(c) < 127 for c in text):
             raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
