@@ -43,7 +43,7 @@ async def careful(storage: str, platform: Receiver) -> AsyncIterator[Bench]:
         "IDENTITY_TARGETS": '{"api://reports": ["reports.example.org", "*.example.net"]}',
         "SECRET_HOSTS": '["reports.example.org", "*.example.net"]',
     }
-    async with bench(storage, PARTITIONS="1", **allowed) as made:
+    async with bench(storage, None, PARTITIONS="1", **allowed) as made:
         yield made
 
 
@@ -195,7 +195,7 @@ async def test_a_redirect_to_the_apps_own_is_refused(
 @pytest.mark.parametrize("name", ["OUTBOUND_ALLOW", "OUTBOUND_DENY"])
 async def test_a_wrong_setting_is_told_when_the_app_starts(storage: str, name: str) -> None:
     with pytest.raises(Misconfigured) as raised:
-        async with bench(storage, **{name: '["10.0.0.1/8"]'}):
+        async with bench(storage, None, **{name: '["10.0.0.1/8"]'}):
             pass
     assert [fault.field for fault in raised.value.faults] == [name]
 
@@ -206,27 +206,19 @@ async def test_a_planted_secret_is_found_nowhere(
     """Its runs fail, are repeated, redirected and polled, and everybody who is called says it again."""
     monkeypatch.setenv("SECRET_REPORTS", SECRET)
     caplog.set_level(logging.DEBUG)
-    echo = {"text": json.dumps({"got": SECRET, BARE: [BARE]}), "content_type": "application/json"}
+    echo = json.dumps({"got": SECRET, BARE: [BARE]})
     async with receiving() as elsewhere:
-        told = {"X-Echo": SECRET, "Set-Cookie": f"s={BARE}"}
-        places = {
-            "retry": 503,
-            "fail": 400,
-            "redirect": 302,
-            "own": 307,
-            "leak": 302,
-            "poll": 202,
-            "leakpoll": 202,
-        }
-        where = {"own": "/hook/fail", "leak": f"{elsewhere.url}?t={BARE}", "leakpoll": f"/status?t={BARE}"}
+        told = {"Content-Type": "application/json", "X-Echo": SECRET, "Set-Cookie": f"s={BARE}"}
+        places = {"retry": 503, "fail": 400, "redirect": 302, "own": 307, "leak": 302, "poll": 202, "hint": 202}
+        where = {"own": "/hook/fail", "leak": f"{elsewhere.url}?t={BARE}", "hint": f"/status?t={BARE}"}
 
         async def answer(hit: Hit) -> web.Response:
             kind = hit.path.rpartition("/")[2]
             location = {"Location": where.get(kind, elsewhere.url)} if 200 < places.get(kind, 0) < 400 else {}
-            return web.Response(status=places.get(kind, 200), headers=told | location, **echo)
+            return web.Response(status=places.get(kind, 200), headers=told | location, text=echo)
 
         async def gossip(hit: Hit) -> web.Response:
-            return web.Response(status=500, headers=told, **echo)
+            return web.Response(status=500, headers=told, text=echo)
 
         target.answer, elsewhere.answer = answer, gossip
         retry = {"type": "fixed", "count": 1, "interval": "PT5S"}
@@ -234,7 +226,7 @@ async def test_a_planted_secret_is_found_nowhere(
             kind: http(f"{target.url}/{kind}", authentication=RAW, retryPolicy=retry) for kind in [*places, "fine"]
         }
         settings = {"SECRET_HOSTS": '["127.0.0.1"]', "EVENTS_QUEUE": "theft-events"}
-        async with bench(storage, **settings) as at:
+        async with bench(storage, None, **settings) as at:
             answers = [await at.create(id="a", **steps_job(actions))]
             rows = []
             for _ in range(4):
@@ -256,13 +248,8 @@ async def test_a_planted_secret_is_found_nowhere(
     assert "***" in json.dumps(run)
     assert messages
     assert rows
-    for text in (
-        json.dumps(answers),
-        caplog.text,
-        str([vars(r) for r in caplog.records]),
-        readable(rows),
-        *messages,
-    ):
+    logged = caplog.text + str([vars(record) for record in caplog.records])
+    for text in (json.dumps(answers), logged, readable(rows), *messages):
         assert "pl4nted" not in text
 
 
