@@ -98,11 +98,13 @@ class Platform:
     def __init__(self) -> None:
         self.asked: list[dict[str, str]] = []
         self.audience = STORAGE
-        self.status = 200
+        self.knows_the_identity = True
 
     async def token(self, request: web.Request) -> web.Response:
         """A token that nobody has signed, which is all that Azurite looks for."""
         self.asked.append({"identity": request.headers["X-IDENTITY-HEADER"], **request.query})
+        if not self.knows_the_identity:
+            return web.json_response({"statusCode": 400, "message": "No User Assigned Identity found"}, status=400)
         now = int(time.time())
         claims = {
             "iss": "https://sts.windows.net/t/",
@@ -119,8 +121,7 @@ class Platform:
                 "expires_on": str(now + 3600),
                 "resource": STORAGE,
                 "token_type": "Bearer",
-            },
-            status=self.status,
+            }
         )
 
 
@@ -196,7 +197,7 @@ async def test_a_token_that_storage_does_not_take_is_told_as_such(
 async def test_a_platform_without_that_identity_is_told_as_such(
     secure: tuple[Ports, ssl.SSLContext], platform: Platform
 ) -> None:
-    platform.status = 400
+    platform.knows_the_identity = False
     with pytest.raises(StoreFailed):
         async with built(secure, AzureWebJobsStorage__credential="managedidentity"):
             pass
