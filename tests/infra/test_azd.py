@@ -1,0 +1,65 @@
+"""The files that azd and the editors read."""
+
+import json
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.infra.source import FILES, INFRA, ROOT
+
+SCHEMAS = ROOT.parent / "shared" / "schemas"
+
+
+def schema(name: str) -> Any:
+    if not (SCHEMAS / name).exists():
+        pytest.skip("the published schemas are not beside the project")
+    return json.loads((SCHEMAS / name).read_text())
+
+
+def azure_yaml() -> Any:
+    return yaml.safe_load((ROOT / "azure.yaml").read_text())
+
+
+def test_azure_yaml_fits_its_schema() -> None:
+    jsonschema.validate(azure_yaml(), schema("azure.yaml.json"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"services": {"api": {"project": ".", "language": "python", "host": "functions"}}},
+        {"service": {}},
+        {"name": 1},
+    ],
+)
+def test_the_schema_of_azure_yaml_can_say_no(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(azure_yaml() | wrong, schema("azure.yaml.json"))
+
+
+@pytest.mark.parametrize("wrong", [{"batchSize": 64}, {"maxPolingInterval": "00:00:01"}])
+def test_the_schema_of_host_json_can_say_no(wrong: dict[str, Any]) -> None:
+    host = json.loads((ROOT / "host.json").read_text())
+    host["extensions"]["queues"] |= wrong
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(host, schema("host.json"))
+
+
+def test_every_abbreviation_is_used_and_known() -> None:
+    source = "".join(path.read_text() for path in FILES)
+    used = set(re.findall(r"abbrs\.(\w+)", source))
+    assert used == json.loads((INFRA / "abbreviations.json").read_text()).keys()
+
+
+@pytest.mark.parametrize("name", ["extensions", "launch", "settings", "tasks"])
+def test_the_editors_files_are_json(name: str) -> None:
+    assert json.loads((ROOT / ".vscode" / f"{name}.json").read_text())
+
+
+def test_the_container_has_the_python_that_is_deployed() -> None:
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    (deployed,) = re.findall(r"version: '([\d.]+)'", (INFRA / "app" / "api.bicep").read_text())
+    assert re.search(r"python:[\d-]*" + re.escape(deployed), container["image"])
