@@ -144,7 +144,7 @@ async def built(secure: tuple[Ports, ssl.SSLContext], **env: str) -> AsyncIterat
     ports, trust = secure
     name = uuid4().hex[:16]
     uris = {
-        f"AzureWebJobsStorage__{service}ServiceUri": f"https://127.0.0.1:{port}/{ACCOUNT}"
+        f"AzureWebJobsStorage__{service}ServiceUri": f"https://127.0.0.1:{port}/{ACCOUNT}/"  # as Azure tells them
         for service, port in ports._asdict().items()
     }
     settings = read_settings(

@@ -1,11 +1,20 @@
-"""App settings: bounds and defaults; every fault is told at once."""
+"""App settings: bounds and defaults; every fault is told at once; code, deployment and documents name the same."""
 
-from datetime import timedelta
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from croniter import croniter
 
 from shared.errors import Misconfigured
 from shared.settings import SERVICES, Account, read_settings
+from tests.infra.source import ROOT, app_settings
+
+# What the platform reads, not the code: the host's telemetry, and which worker `func` starts.
+PLATFORM = {"APPLICATIONINSIGHTS_CONNECTION_STRING", "APPLICATIONINSIGHTS_AUTHENTICATION_STRING"}
+LOCAL_PLATFORM = {"FUNCTIONS_WORKER_RUNTIME"}
 
 STORAGE = {"AzureWebJobsStorage": "UseDevelopmentStorage=true"}
 
@@ -113,3 +122,81 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(Misconfigured) as raised:
         read_settings({"PARTITIONS": "x", "HORIZON": "y"})
     assert {fault.field for fault in raised.value.faults} == {"AzureWebJobsStorage", "PARTITIONS", "HORIZON"}
+
+
+class Asked(dict[str, str]):
+    """An environment that notes what is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(STORAGE)
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self.names.add(name)
+        return super().get(name, default)
+
+
+def read_by_the_code() -> set[str]:
+    """The settings that are read once, those that bindings name, and those that code asks the environment for."""
+    asked = Asked()
+    read_settings(asked)
+    bound = re.findall(r"%(\w+)%", (ROOT / "function_app.py").read_text())
+    direct = [
+        name
+        for path in (ROOT / "shared").rglob("*.py")
+        for name in re.findall(r"""environ(?:\.get\(|\[)["'](\w+)["']""", path.read_text())
+    ]
+    return asked.names | set(bound) | set(direct)
+
+
+def documented() -> dict[str, str]:
+    """The settings of the README's table, each with its default."""
+
+    def rows() -> Iterator[tuple[str, str]]:
+        table = (ROOT / "README.md").read_text().partition("\n## Settings\n")[2].partition("\n## ")[0]
+        for line in re.findall(r"^\| (`.*)\|$", table, re.MULTILINE):
+            names, default, _ = re.split(r"(?<!\\)\|", line, maxsplit=2)
+            yield from ((name, default.strip()) for name in re.findall(r"`(\w+)`", names))
+
+    return dict(rows())
+
+
+def test_the_readme_has_every_setting_that_is_read_and_no_other() -> None:
+    assert documented().keys() == read_by_the_code()
+
+
+def test_the_readme_tells_the_defaults() -> None:
+    told = {name: re.fullmatch(r"`(.*)`", default) for name, default in documented().items()}
+    given = {name: match[1] for name, match in told.items() if match}
+    assert len(given) > 8
+    assert read_settings(STORAGE | given) == read_settings(STORAGE)
+
+
+def test_the_deployment_sets_what_is_required_and_nothing_that_nobody_reads() -> None:
+    deployed = app_settings().keys()
+    assert deployed <= read_by_the_code() | PLATFORM
+    required = {name for name, default in documented().items() if default.startswith("(required)")}
+    assert {"QUEUE_NAME", "DETECTION_SCHEDULE"} <= required <= deployed
+    operations = (ROOT / "docs" / "operations.md").read_text()
+    assert [name for name in deployed if f"`{name}`" not in operations] == []
+
+
+def test_the_local_sample_sets_what_is_required_and_nothing_that_nobody_reads() -> None:
+    local = json.loads((ROOT / "local.settings.sample.json").read_text())["Values"].keys()
+    assert local <= read_by_the_code() | LOCAL_PLATFORM
+    assert {"QUEUE_NAME", "DETECTION_SCHEDULE"} <= local
+
+
+def test_what_the_deployment_sets_is_valid_and_each_tick_runs_a_cycle() -> None:
+    literal = {name: text.strip("'") for name, text in app_settings().items() if re.fullmatch(r"'[^$]*'", text)}
+    account = {"AzureWebJobsStorage__accountName": "acct"}
+    settings = read_settings({name: text for name, text in literal.items() if "__" not in name} | account)
+    ticks = croniter(literal["DETECTION_SCHEDULE"], datetime(2026, 1, 1, tzinfo=UTC), second_at_beginning=True)
+    first, second = ticks.get_next(datetime), ticks.get_next(datetime)
+    assert settings.detection_period < second - first < settings.horizon
+
+
+def test_the_deployment_names_the_account_as_the_code_reads_it() -> None:
+    deployed = {name for name in app_settings() if name.startswith("AzureWebJobsStorage")}
+    assert deployed == URIS.keys() | {"AzureWebJobsStorage__credential", "AzureWebJobsStorage__clientId"}
+    assert app_settings()["AzureWebJobsStorage__credential"] == "'managedidentity'"

@@ -1,4 +1,5 @@
-// What somebody should look at. The texts looked for are those that the code logs; a test compares.
+// What somebody should look at. The log has it in any case, in the words of the code, which a test compares; where
+// metrics are exported, they tell it too.
 param rulePrefix string
 param actionGroupName string
 param location string
@@ -11,7 +12,13 @@ var rules = [
     name: 'overdue'
     description: 'A timer has been overdue for more than five minutes: tickets are not taken, or detection stands still.'
     severity: 1
-    query: 'customMetrics | where name == "timerjobs.overdue_age" and valueMax > 300'
+    query: '''
+      union
+        (traces
+          | where message startswith "timers are overdue since "
+          | where timestamp - todatetime(substring(message, 25)) > 5m),
+        (customMetrics | where name == "timerjobs.overdue_age" and value > 300)
+    '''
   }
   {
     name: 'poison'
@@ -23,7 +30,11 @@ var rules = [
     name: 'failed'
     description: 'Runs have failed; /runs of their jobs says why.'
     severity: 2
-    query: 'customMetrics | where name == "timerjobs.failed" and valueSum > 0'
+    query: '''
+      union
+        (traces | where message startswith "a run has failed: "),
+        (customMetrics | where name == "timerjobs.failed" and value > 0)
+    '''
   }
 ]
 

@@ -27,12 +27,17 @@ def test_azure_yaml_fits_its_schema() -> None:
     jsonschema.validate(azure_yaml(), schema("azure.yaml.json"))
 
 
+def test_azd_deploys_the_root_as_a_python_function_app() -> None:
+    (service,) = azure_yaml()["services"].values()
+    assert service == {"project": ".", "language": "python", "host": "function"}
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"services": {"api": {"project": ".", "language": "python", "host": "functions"}}},
-        {"service": {}},
-        {"name": 1},
+        {"name": "Timer Jobs"},
+        {"metadata": "timerjobs"},
+        {"services": {"api": {"language": "python", "host": "function"}}},
     ],
 )
 def test_the_schema_of_azure_yaml_can_say_no(wrong: dict[str, Any]) -> None:

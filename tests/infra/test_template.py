@@ -188,9 +188,13 @@ def test_an_option_is_off_unless_asked_for(template: Any, option: str) -> None:
 
 
 def test_alerts_look_for_what_the_code_says(template: Any) -> None:
-    rules = module(template, "alerts")["template"]["variables"]["rules"]
-    assert {rule["name"] for rule in rules} == {"overdue", "poison", "failed"}
+    rules = {rule["name"]: rule["query"] for rule in module(template, "alerts")["template"]["variables"]["rules"]}
+    assert rules.keys() == {"overdue", "poison", "failed"}
     code = "".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
-    looked_for = [text for rule in rules for text in re.findall(r'message startswith "([^"]+)"', rule["query"])]
-    assert looked_for
-    assert [text for text in looked_for if f'"{text}' not in code] == []
+    for query in rules.values():
+        looked_for = re.findall(r'message startswith "([^"]+)"', query)
+        assert [text for text in looked_for if f'"{text}' not in code] == []
+        assert len(looked_for) == 1
+    start = re.search(r"substring\(message, (\d+)\)", rules["overdue"])
+    assert start is not None
+    assert int(start[1]) == len("timers are overdue since ")

@@ -2,8 +2,8 @@
 
 Runs where `azure-functions-runtime` is installed, or lies in LIBRARY, so it imports nothing of this project.
 It speaks JSON, a value a line. First it tells the functions as indexed, or why indexing failed, and ends.
-Then it reads invocations, `{"function", "data", "metadata"}`, and tells the outcome of each until there are no more.
-`data` and the values of `metadata` are typed as in the worker's protocol: `{"string": "text"}`.
+Then it reads invocations, `{"function", "data", "metadata"}`, and tells the outcome of each until there are no
+more. `data` and the values of `metadata` are typed as in the worker's protocol: `{"string": "text"}`.
 """
 
 import asyncio
