@@ -68,3 +68,28 @@ def test_the_container_has_the_python_that_is_deployed() -> None:
     container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
     (deployed,) = re.findall(r"version: '([\d.]+)'", (INFRA / "app" / "api.bicep").read_text())
     assert re.search(r"python:[\d-]*" + re.escape(deployed), container["image"])
+
+
+def leaves(value: dict[str, Any]) -> set[str]:
+    """The names of the values in a JSON object, at any depth."""
+    return {
+        leaf
+        for name, each in value.items()
+        for leaf in (leaves(each) if isinstance(each, dict) and name != "logLevel" else {name})
+    }
+
+
+def test_every_value_of_host_json_has_its_reason() -> None:
+    host = json.loads((ROOT / "host.json").read_text())
+    tuned = leaves({name: host[name] for name in ("functionTimeout", "extensions", "logging")})
+    told = (ROOT / "docs" / "operations.md").read_text()
+    sampling = {"isEnabled", "excludedTypes", "includedTypes"}  # told as samplingSettings
+    assert {"batchSize", "logLevel"} <= tuned
+    assert [name for name in tuned - sampling if f"`{name}`" not in told] == []
+
+
+def test_the_queries_ask_for_what_the_code_logs() -> None:
+    asked = re.findall(r'message (?:startswith|has|with) "([^"]+)"', (ROOT / "docs" / "operations.md").read_text())
+    code = "".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
+    assert len(asked) > 5
+    assert [text for text in asked if text not in code] == []
