@@ -182,6 +182,7 @@ output AZURE_TENANT_ID string = tenant().tenantId
 output AZURE_RESOURCE_GROUP string = rg.name
 output AZURE_STORAGE_ACCOUNT_NAME string = storage.outputs.name
 output APPLICATIONINSIGHTS_CONNECTION_STRING string = monitoring.outputs.connectionString
+output SERVICE_API_IDENTITY_PRINCIPAL_ID string = rbac.outputs.identityPrincipalId
 output SERVICE_API_NAME string = api.outputs.name
 output SERVICE_API_URI string = api.outputs.uri
 output AZURE_FUNCTION_NAME string = api.outputs.name

@@ -13,7 +13,13 @@ from azure.core.exceptions import ResourceExistsError
 from azure.core.pipeline.transport import AioHttpTransport
 
 from shared.clients import Clients, Transport
-from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
+from shared.engine.actions.auth import (
+    Authorizer,
+    CredentialFactory,
+    managed_identity,
+    parse_identity_targets,
+    parse_secret_hosts,
+)
 from shared.engine.actions.http import HttpAction
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
@@ -33,7 +39,7 @@ from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Fault, Misconfigured
-from shared.settings import Settings
+from shared.settings import Account, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
 from shared.storage.outbox import Outbox
@@ -130,6 +136,7 @@ async def _parts(settings: Settings, clients: Clients, session: aiohttp.ClientSe
         _parsed("IDENTITY_TARGETS", settings.identity_targets, parse_identity_targets),
         _parsed("SECRET_HOSTS", settings.secret_hosts, parse_secret_hosts),
         os.environ,
+        own_identity(settings.account),
     )
     actions: dict[str, Action] = {
         "Http": HttpAction(session, authorizer),
@@ -143,6 +150,11 @@ async def _parts(settings: Settings, clients: Clients, session: aiohttp.ClientSe
             await events.create_queue()
         outbox = Outbox(events)
     return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
+
+
+def own_identity(account: Account) -> CredentialFactory:
+    """The identity that jobs mean unless they name one: that by which the app uses its storage."""
+    return lambda client_id: managed_identity(client_id or account.client_id or None)
 
 
 def _http_session() -> aiohttp.ClientSession:

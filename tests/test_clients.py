@@ -25,11 +25,11 @@ from cryptography.x509.oid import NameOID
 
 from devhost.azurite import ACCOUNT, GUARD, SCRIPT, Ports, free_ports
 from shared.jobs.model import Status
-from shared.settings import read_settings
+from shared.settings import Account, read_settings
 from shared.storage.table import StoreFailed
 from shared.web.api import respond
 from shared.web.exchange import Request
-from shared.wiring import App, build
+from shared.wiring import App, build, own_identity
 
 STORAGE = "https://storage.azure.com"
 CLIENT_ID = "6f1a5bd0-7b1c-4c52-9d0e-2f5d2a0c1b3e"
@@ -202,3 +202,15 @@ async def test_a_platform_without_that_identity_is_told_as_such(
         async with built(secure, AzureWebJobsStorage__credential="managedidentity"):
             pass
     assert len(platform.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("account", "named", "asked"),
+    [(Account(client_id=CLIENT_ID), None, CLIENT_ID), (Account(client_id=CLIENT_ID), "other", "other")],
+)
+async def test_jobs_have_the_identity_of_the_app_unless_they_name_another(
+    platform: Platform, account: Account, named: str | None, asked: str
+) -> None:
+    async with own_identity(account)(named) as credential:
+        await credential.get_token("api://ours/.default")
+    assert [each.get("client_id") for each in platform.asked] == [asked]

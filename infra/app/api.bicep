@@ -47,6 +47,7 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
   properties: {
     serverFarmId: plan.id
     httpsOnly: true
+    keyVaultReferenceIdentity: identityId
     virtualNetworkSubnetId: !empty(subnetId) ? subnetId : null
     siteConfig: {
       alwaysOn: false

@@ -74,4 +74,5 @@ resource deployerMetrics 'Microsoft.Authorization/roleAssignments@2022-04-01' = 
 }
 
 output identityId string = identity.id
+output identityPrincipalId string = identity.properties.principalId
 output identityClientId string = identity.properties.clientId

@@ -114,6 +114,7 @@ def test_the_app_runs_by_its_identity_in_the_flex_consumption_plan(template: Any
     }
     assert config["runtime"] == {"name": "python", "version": "3.13"}
     assert site["properties"]["httpsOnly"] is True
+    assert site["properties"]["keyVaultReferenceIdentity"] == "[parameters('identityId')]"
     assert site["properties"]["siteConfig"]["minTlsVersion"] == "1.2"
 
 
