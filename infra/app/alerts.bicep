@@ -59,7 +59,7 @@ resource receivers 'Microsoft.Insights/actionGroups@2023-01-01' = if (!empty(ema
   }
 }
 
-resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
+resource alerts 'Microsoft.Insights/scheduledQueryRules@2026-03-01' = [
   for rule in rules: {
     name: '${rulePrefix}-${rule.name}'
     location: location

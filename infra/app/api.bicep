@@ -15,7 +15,7 @@ param alwaysReadyInstances int
 @secure()
 param appSettings object
 
-resource storage 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+resource storage 'Microsoft.Storage/storageAccounts@2025-08-01' existing = {
   name: storageAccountName
 }
 

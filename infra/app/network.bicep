@@ -7,11 +7,11 @@ param storageAccountName string
 
 var services = ['blob', 'queue', 'table']
 
-resource storage 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+resource storage 'Microsoft.Storage/storageAccounts@2025-08-01' existing = {
   name: storageAccountName
 }
 
-resource network 'Microsoft.Network/virtualNetworks@2025-01-01' = {
+resource network 'Microsoft.Network/virtualNetworks@2025-05-01' = {
   name: name
   location: location
   tags: tags
@@ -70,7 +70,7 @@ resource links 'Microsoft.Network/privateDnsZones/virtualNetworkLinks@2024-06-01
   }
 ]
 
-resource endpoints 'Microsoft.Network/privateEndpoints@2025-01-01' = [
+resource endpoints 'Microsoft.Network/privateEndpoints@2025-05-01' = [
   for service in services: {
     name: '${endpointPrefix}${storageAccountName}-${service}'
     location: location
@@ -90,7 +90,7 @@ resource endpoints 'Microsoft.Network/privateEndpoints@2025-01-01' = [
   }
 ]
 
-resource zoneGroups 'Microsoft.Network/privateEndpoints/privateDnsZoneGroups@2025-01-01' = [
+resource zoneGroups 'Microsoft.Network/privateEndpoints/privateDnsZoneGroups@2025-05-01' = [
   for (service, i) in services: {
     parent: endpoints[i]
     name: 'storage'

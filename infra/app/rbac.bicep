@@ -15,7 +15,7 @@ var storageRoles = {
 }
 var monitoringMetricsPublisher = '3913510d-42f4-4e42-8a64-420c390055eb'
 
-resource storage 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
+resource storage 'Microsoft.Storage/storageAccounts@2025-08-01' existing = {
   name: storageAccountName
 }
 

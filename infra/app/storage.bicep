@@ -8,7 +8,7 @@ param deploymentContainerName string
 param tableName string
 param queueNames string[]
 
-resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
+resource account 'Microsoft.Storage/storageAccounts@2025-08-01' = {
   name: name
   location: location
   tags: tags
