@@ -12,8 +12,13 @@ from shared.errors import Misconfigured
 from shared.settings import SERVICES, Account, read_settings
 from tests.infra.source import ROOT, app_settings
 
-# What the platform reads, not the code: the host's telemetry, and which worker `func` starts.
-PLATFORM = {"APPLICATIONINSIGHTS_CONNECTION_STRING", "APPLICATIONINSIGHTS_AUTHENTICATION_STRING"}
+# What the platform reads, not the code: telemetry of host and worker, and which worker `func` starts.
+PLATFORM = {
+    "APPLICATIONINSIGHTS_CONNECTION_STRING",
+    "APPLICATIONINSIGHTS_AUTHENTICATION_STRING",
+    "PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY",
+    "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS",
+}
 LOCAL_PLATFORM = {"FUNCTIONS_WORKER_RUNTIME"}
 
 STORAGE = {"AzureWebJobsStorage": "UseDevelopmentStorage=true"}

@@ -100,6 +100,8 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
         AzureWebJobsStorage__clientId: identityClientId
         APPLICATIONINSIGHTS_CONNECTION_STRING: insights.properties.ConnectionString
         APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identityClientId};Authorization=AAD'
+        PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
+        OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
       },
       appSettings
     )

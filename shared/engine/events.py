@@ -27,7 +27,10 @@ class Events:
         for record in records:
             if record.status in (Status.FAILED, Status.TIMED_OUT):
                 message = "a run has failed: job %s, run %d: %s: %s"
-                log.warning(message, job_id, record.seq, record.status, record.reason, extra={"action": "tell"})
+                about = {"job": job_id, "run": record.seq}
+                log.warning(
+                    message, job_id, record.seq, record.status, record.reason, extra={"action": "execute", **about}
+                )
             if str(record.status) in TOLD:
                 await self._send(job_event(job_id, stamp, record))
 
