@@ -35,6 +35,7 @@ from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Fault, Misconfigured
+from shared.jobs.limits import Limits
 from shared.settings import STORAGE, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
@@ -233,7 +234,8 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
+    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
+    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name, limits)
     admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(
@@ -277,9 +279,9 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, clock),
+            jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
-            preview=PreviewRoute(clock),
+            preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
         ),
         closing=closing,
