@@ -23,6 +23,7 @@ from shared.engine.actions.wait import WaitAction
 from shared.engine.admin import Admin
 from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
+from shared.engine.bulk import Bulk
 from shared.engine.clock import Clock, utc_now
 from shared.engine.crew import Capacity, Workshop
 from shared.engine.detect import Detector
@@ -45,6 +46,7 @@ from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
 from shared.web.api import Api
+from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
@@ -280,6 +282,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         detector=detector,
         api=Api(
             jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
+            bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
             preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),

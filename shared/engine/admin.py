@@ -212,7 +212,7 @@ class Admin:
 
     async def _insert(self, job: Job, now: datetime) -> bool:
         mark = uuid4().hex
-        await self._tell(job, (), now)
+        await self.tell_of_new(job, now)
         try:
             await self._jobs.create(job, mark)
         except Refused:
@@ -242,6 +242,10 @@ class Admin:
         if runs:
             await self._announcer.runs(self._jobs.partition(new.id))
         return True
+
+    async def tell_of_new(self, job: Job, now: datetime) -> None:
+        """Sends the event of a new job that has nothing to fire."""
+        await self._tell(job, (), now)
 
     async def _tell(self, new: Job, records: Sequence[Stretch], now: datetime, old: Job | None = None) -> None:
         await self._events.ended(new.id, new.core.stamp, records)
@@ -305,7 +309,7 @@ def _parse_for(job_id: str | None, body: Any, created_at: datetime) -> JobBody:
     """What the body of a request for this job (None: for a new one) asks; its id may be left out there."""
     asked = parse_job(body, created_at)
     if job_id is not None and asked.id not in (None, job_id):
-        raise InvalidInput([Fault("id", f"differs from the id in the address, {job_id!r}")])
+        raise InvalidInput([Fault("id", f"is not {job_id!r}, which the request is for")])
     return asked
 
 

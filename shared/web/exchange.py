@@ -1,12 +1,16 @@
 """Requests and answers as the API sees them, whatever carries them; bodies in, problems out."""
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, UnsupportedMediaType
+
+log = logging.getLogger("timerjobs.web")
 
 MAX_DEPTH = 50
 MAX_DIGITS = 1000
@@ -37,6 +41,17 @@ class Response:
         if isinstance(self.body, bytes):
             return self.body
         return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode(errors="replace")
+
+
+def told_error(error: Exception) -> TimerJobsError:
+    """The error as it is told; an error of ours is logged, and told by its number."""
+    if isinstance(error, TimerJobsError):
+        if error.status >= 500:
+            log.warning("%s", error, extra={"action": "answer"})
+        return error
+    number = uuid4().hex
+    log.error("error %s while answering", number, exc_info=error, extra={"action": "answer"})
+    return TimerJobsError(f"an error of the scheduler's own; its log has it as {number}")
 
 
 def problem(error: TimerJobsError) -> Response:
