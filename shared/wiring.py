@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -51,6 +51,7 @@ from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
+from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
 
@@ -155,7 +156,7 @@ async def build(
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
         session = await opened.enter_async_context(_http_session())
-        parts = await _parts(settings, clients, session)
+        parts = await _parts(settings, clients, session, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -179,11 +180,12 @@ class _Parts:
 
     actions: Mapping[str, Action]
     authorizer: Authorizer
-    queue_targets: Collection[str]
+    policy: Policy
+    template_action: Mapping[str, Any] | None
     outbox: Outbox | None
 
 
-async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession) -> _Parts:
+async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession, clock: Clock) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
     authorizer = Authorizer(
@@ -196,13 +198,18 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
         "Queue": QueueAction(clients.queue, targets, own),
         "Wait": WaitAction(),
     }
+    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
+    policy = Policy(authorizer, targets, own, limits)
+    template_action = read_template_action(settings.template_action, policy, clock())
     outbox = None
     if settings.events_queue:
         events = await clients.queue(settings.events_queue)
         with service_errors(), suppress(ResourceExistsError):
             await events.create_queue()
         outbox = Outbox(events)
-    return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
+    return _Parts(
+        actions=actions, authorizer=authorizer, policy=policy, template_action=template_action, outbox=outbox
+    )
 
 
 def _http_session() -> aiohttp.ClientSession:
@@ -236,9 +243,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
-    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name, limits)
-    admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
+    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events)
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(
         runs=store.runs,
@@ -284,6 +289,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
             jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
             bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
+            template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
             preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
         ),

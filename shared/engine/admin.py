@@ -16,32 +16,15 @@ from shared.engine.events import Events
 from shared.engine.leave import released_run
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
-from shared.errors import (
-    Conflict,
-    Fault,
-    InvalidInput,
-    KeyReused,
-    NotFound,
-    PreconditionFailed,
-    Unavailable,
-)
-from shared.jobs.definition import Definition, load_definition, pack_definition
-from shared.jobs.idempotency import has_key, id_of_key, request_text
-from shared.jobs.identity import check_id, new_id
+from shared.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replacement
+from shared.jobs.definition import load_definition
+from shared.jobs.idempotency import request_text
+from shared.jobs.identity import new_id
 from shared.jobs.model import Idle, Job, Run, State, Stretch
-from shared.jobs.spec import JobBody, parse_job
+from shared.jobs.spec import JobBody
 from shared.jobs.times import floor_second
-from shared.jobs.transitions import (
-    Change,
-    at_new_bound,
-    bound_of,
-    created,
-    redefined,
-    reset,
-    resumed,
-    suspended,
-    timing_of,
-)
+from shared.jobs.transitions import Change, at_new_bound, bound_of, created, resumed, suspended
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.table import Refused, StoreFailed
@@ -100,7 +83,7 @@ class Admin:
 
         Raises InvalidInput, TooLarge.
         """
-        asked = _parse_for(job_id, body, floor_second(now))
+        asked = parse_for(job_id, body, floor_second(now))
         self._policy.check(asked, now)
         return created(job_id or asked.id or new_id(), asked.definition, asked.state, now), asked
 
@@ -115,12 +98,12 @@ class Admin:
 
         While the job exists it tells its request from others. Raises as `create` does, and KeyReused.
         """
-        job_id = _id_asked(body, key)
+        job_id = id_asked(body, key)
         for attempt in range(TRIES):
             await pause(attempt)
             existing = await self._standing(job_id) if job_id else None
             if existing is not None:
-                return _asked_before(existing, key, body), False
+                return asked_before(existing, key, body), False
             job, asked = self.draft(body, now, job_id)
             job = replace(job, request=request_text(key, asked))
             if await self._insert(job, now):
@@ -154,7 +137,7 @@ class Admin:
                 if await self._insert(new, now):
                     return new, True
                 continue
-            change, asked = _replacement(old, body, now, replay)
+            change, asked = replacement(old, body, now, replay)
             self._policy.check(asked, now)
             if change.job == old or await self._commit(old, change, now):
                 return change.job, False
@@ -205,7 +188,7 @@ class Admin:
             made = change(job)
             if made.job == job:
                 return job
-            made = replace(made, job=_raised(made.job, now))
+            made = replace(made, job=raised(made.job, now))
             if await self._commit(job, made, now):
                 return made.job
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -278,65 +261,3 @@ class Admin:
     async def _announce(self, job: Job, now: datetime) -> None:
         if job.baton_due:
             await self._announcer.written(self._jobs.partition(job.id), [job.baton_due], now)
-
-
-def _raised(job: Job, now: datetime) -> Job:
-    core = replace(job.core, generation=job.core.generation + 1)
-    return replace(job, core=core, updated_at=now, fault="")
-
-
-def _id_asked(body: Any, key: str) -> str | None:
-    """The id of the job that a request with a key makes; None if it is wrong, so that it makes none."""
-    if not isinstance(body, dict):
-        return None
-    try:
-        return id_of_key(key) if body.get("id") is None else check_id(body["id"])
-    except InvalidInput:
-        return None
-
-
-def _asked_before(job: Job, key: str, body: Any) -> Job:
-    """The job, if a request with this key and this body has made it."""
-    if not has_key(job.request, key):
-        raise Conflict(f"job {job.id!r} exists")
-    asked = _parse_for(job.id, body, floor_second(job.created_at))
-    if request_text(key, asked) != job.request:
-        raise KeyReused("this Idempotency-Key came before with another body")
-    return job
-
-
-def _parse_for(job_id: str | None, body: Any, created_at: datetime) -> JobBody:
-    """What the body of a request for this job (None: for a new one) asks; its id may be left out there."""
-    asked = parse_job(body, created_at)
-    if job_id is not None and asked.id not in (None, job_id):
-        raise InvalidInput([Fault("id", f"is not {job_id!r}, which the request is for")])
-    return asked
-
-
-def _replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
-    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
-    records: tuple[Stretch, ...] = ()
-    asked = None if replay else _unchanged_schedule(old, body)
-    if asked is not None:
-        packed = pack_definition(asked.definition)
-        job = old if packed == old.core.definition else redefined(old, packed, now)
-    else:
-        asked = _parse_for(old.id, body, floor_second(now))
-        made = reset(old, pack_definition(asked.definition), asked.state, now, replay)
-        job, records = made.job, made.records
-    change = Change(job=job)
-    if job.state is not State.COMPLETED and asked.state is not job.state:
-        change = resumed(job, now) if asked.state is State.ENABLED else Change(job=suspended(job))
-    if change.job == old:
-        return change, asked
-    return replace(change, job=_raised(change.job, now), records=records + change.records), asked
-
-
-def _unchanged_schedule(old: Job, body: Any) -> JobBody | None:
-    """What is asked, if its schedule is that of the old definition as it was anchored (L4, L6); else None."""
-    try:
-        asked = _parse_for(old.id, body, old.core.anchor)
-        stored = timing_of(old)
-    except InvalidInput:
-        return None  # the parse against the present tells what is wrong
-    return asked if Definition(asked.definition).schedule(old.core.anchor).same_as(stored.schedule) else None

@@ -17,7 +17,7 @@ from shared.storage.jobs import Jobs, creation
 from shared.storage.table import Refused, Write, pack_units
 
 AT_ONCE = 16  # operations and transactions under way
-BREATH = 50  # jobs read before others get their turn in this process
+BREATH = 20  # jobs read before others get their turn in this process
 ANYHOW = Conditions()
 
 

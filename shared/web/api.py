@@ -9,6 +9,7 @@ from shared.web.health import HealthRoute
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
+from shared.web.template import TemplateRoute
 
 Operation = Callable[[Request], Awaitable[Response]]
 
@@ -20,6 +21,7 @@ class Api:
     jobs: JobRoutes
     bulk: BulkRoute
     runs: RunRoutes
+    template: TemplateRoute
     preview: PreviewRoute
     health: HealthRoute
 

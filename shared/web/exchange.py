@@ -207,6 +207,14 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
     return int(text)
 
 
+def flag(request: Request, name: str) -> bool:
+    """True or false in the query; false if it is absent. Raises InvalidInput naming it."""
+    text = request.query.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInput([Fault(name, "must be true or false")])
+    return text == "true"
+
+
 def known_query(request: Request, *names: str) -> None:
     """Raises InvalidInput for every query parameter that is none of `names` (`code` carries the key)."""
     unknown = [name for name in request.query if name not in names and name != "code"]

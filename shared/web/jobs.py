@@ -18,6 +18,7 @@ from shared.web.exchange import (
     Request,
     Response,
     etag_condition,
+    flag,
     known_query,
     path_of,
     read_json,
@@ -59,7 +60,7 @@ class JobRoutes:
         """PUT /jobs/{id}: create or replace."""
         known_query(request, "resetState")
         job_id = _id(request)
-        replay = _flag(request, "resetState")
+        replay = flag(request, "resetState")
         body = read_json(request, self._max_body)
         job, created = await self._admin.put(job_id, body, _conditions(request), self._clock(), replay)
         return _answer(201, job, location=path_of(request)) if created else _answer(200, job)
@@ -135,13 +136,6 @@ def _conditions(request: Request) -> Conditions:
     if if_none_match not in (None, "*"):
         raise InvalidInput([Fault("If-None-Match", "must be *")])
     return Conditions(if_match=etag_condition(request.headers.get("if-match")), must_be_new=if_none_match == "*")
-
-
-def _flag(request: Request, name: str) -> bool:
-    text = request.query.get(name, "false")
-    if text not in ("true", "false"):
-        raise InvalidInput([Fault(name, "must be true or false")])
-    return text == "true"
 
 
 def _prefix(request: Request) -> str:
