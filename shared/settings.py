@@ -55,6 +55,10 @@ class Settings:
     queue_targets: str
     identity_targets: str
     secret_hosts: str
+    template_action: str
+    min_interval: timedelta
+    max_body: int
+    max_actions: int
     outbound_allow: str
     outbound_deny: str
     health_key: str
@@ -90,6 +94,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
+        template_action=read("TEMPLATE_ACTION", "", str),
+        min_interval=read("MIN_INTERVAL", "PT1S", _duration(SECOND, DAY)),
+        max_body=read("MAX_BODY", "262144", _integer(1024, 16 * 1024 * 1024)),
+        max_actions=read("MAX_ACTIONS", "100", _integer(1, 100)),
         outbound_allow=read("OUTBOUND_ALLOW", "", str),
         outbound_deny=read("OUTBOUND_DENY", "", str),
         health_key=read("HEALTH_KEY", "", str),

@@ -2,10 +2,10 @@
 
 import os
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import aiohttp
@@ -28,6 +28,7 @@ from shared.engine.actions.wait import WaitAction
 from shared.engine.admin import Admin
 from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
+from shared.engine.bulk import Bulk
 from shared.engine.clock import Clock, utc_now
 from shared.engine.crew import Capacity, Workshop
 from shared.engine.detect import Detector
@@ -40,6 +41,7 @@ from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Fault, Misconfigured
+from shared.jobs.limits import Limits
 from shared.settings import Account, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
@@ -49,10 +51,12 @@ from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
 from shared.web.api import Api
+from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
+from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
 
@@ -106,7 +110,7 @@ async def build(
         queue_client = await clients.queue(settings.queue_name)
         outbound = _outbound(settings, table_client.url, queue_client.url)
         session = await opened.enter_async_context(_http_session(outbound))
-        parts = await _parts(settings, clients, session, outbound)
+        parts = await _parts(settings, clients, session, outbound, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -130,8 +134,8 @@ class _Parts:
 
     actions: Mapping[str, Action]
     authorizer: Authorizer
-    outbound: Outbound
-    queue_targets: Collection[str]
+    policy: Policy
+    template_action: Mapping[str, Any] | None
     outbox: Outbox | None
 
 
@@ -145,7 +149,7 @@ def _outbound(settings: Settings, *own: str) -> Outbound:
 
 
 async def _parts(
-    settings: Settings, clients: Clients, session: aiohttp.ClientSession, outbound: Outbound
+    settings: Settings, clients: Clients, session: aiohttp.ClientSession, outbound: Outbound, clock: Clock
 ) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
@@ -160,13 +164,18 @@ async def _parts(
         "Queue": QueueAction(clients.queue, targets, own),
         "Wait": WaitAction(),
     }
+    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
+    policy = Policy(authorizer, outbound, targets, own, limits)
+    template_action = read_template_action(settings.template_action, policy, clock())
     outbox = None
     if settings.events_queue:
         events = await clients.queue(settings.events_queue)
         with service_errors(), suppress(ResourceExistsError):
             await events.create_queue()
         outbox = Outbox(events)
-    return _Parts(actions=actions, authorizer=authorizer, outbound=outbound, queue_targets=targets, outbox=outbox)
+    return _Parts(
+        actions=actions, authorizer=authorizer, policy=policy, template_action=template_action, outbox=outbox
+    )
 
 
 def own_identity(account: Account) -> CredentialFactory:
@@ -197,8 +206,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    policy = Policy(parts.authorizer, parts.outbound, parts.queue_targets, settings.queue_name)
-    admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
+    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events)
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(
         runs=store.runs,
@@ -241,9 +249,11 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, clock),
+            jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
+            bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
-            preview=PreviewRoute(clock),
+            template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
+            preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
         ),
         closing=closing,
