@@ -1,16 +1,17 @@
 """The composition root: the only place that builds clients, and all that works with them."""
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
 import aiohttp
 from azure.core.exceptions import ResourceExistsError
-from azure.core.pipeline.transport import AioHttpTransport, AsyncHttpTransport
+from azure.core.pipeline.transport import AioHttpTransport
 from azure.data.tables.aio import TableClient
 from azure.storage.queue import TextBase64EncodePolicy
 from azure.storage.queue.aio import QueueClient
@@ -43,6 +44,7 @@ from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
+from shared.storage.transport import Counting, Transport
 from shared.web.api import Api
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
@@ -51,7 +53,8 @@ from shared.web.runs import RunRoutes
 
 T = TypeVar("T")
 
-Transport = AsyncHttpTransport[Any, Any]
+# The client libraries tell each request at level INFO, by two lines of many.
+logging.getLogger("azure.core").setLevel(logging.WARNING)
 
 # The storage emulator's published account, which UseDevelopmentStorage=true stands for.
 EMULATOR = (
@@ -113,7 +116,7 @@ class _Clients:
             client = TableClient.from_connection_string(
                 self._connection,
                 name,
-                transport=self._transport(),
+                transport=Counting(self._transport(), "table"),
                 retry_total=4,
                 retry_backoff_factor=0.3,
                 retry_backoff_max=5,
@@ -128,7 +131,7 @@ class _Clients:
                     self._connection,
                     name,
                     message_encode_policy=TextBase64EncodePolicy(),
-                    transport=self._transport(),
+                    transport=Counting(self._transport(), "queue"),
                     retry_total=4,
                     initial_backoff=1,
                     increment_base=1,
@@ -250,7 +253,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         timers=store.timers,
         tickets=store.tickets,
         announcer=announcer,
-        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events),
+        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events, clock),
         remover=remover,
     )
     detector = Detector(

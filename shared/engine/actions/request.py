@@ -2,7 +2,6 @@
 
 import json
 import math
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +37,7 @@ def first_request(attempt: Attempt) -> Request:
     body, content_type = _body(inputs.get("body"))
     headers = CIMultiDict({"Accept-Encoding": "identity"} | content_type)
     headers.update(_own_headers(inputs))
-    headers.update(_occurrence(attempt))
+    headers.update(attempt.headers)
     return Request(
         method=method,
         url=target(inputs),
@@ -59,7 +58,7 @@ def poll_request(attempt: Attempt, address: str) -> Request:
     headers = CIMultiDict({"Accept-Encoding": "identity"})
     if own:
         headers.update({k: v for k, v in _own_headers(inputs).items() if not k.lower().startswith("content-")})
-    headers.update(_occurrence(attempt))
+    headers.update(attempt.headers)
     return Request(
         method="GET", url=url, headers=headers, authentication=inputs.get("authentication") if own else None
     )
@@ -108,10 +107,6 @@ def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
             raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
         headers[name] = text
     return headers
-
-
-def _occurrence(attempt: Attempt) -> Mapping[str, str]:
-    return {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"} | dict(attempt.headers)
 
 
 def _scalar(value: Any, field: str) -> str:
