@@ -61,11 +61,20 @@ class Runs:
         runs = []
         for row in rows:
             try:
-                runs.append(read_run(row))
+                run = read_run(row)
+                if not await self._awaits_newer(partition, run):
+                    runs.append(run)
             except (KeyError, ValueError, TypeError):
                 job_id = row["RowKey"].split(":")[1]
                 log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read", "job": job_id})
         return runs
+
+    async def _awaits_newer(self, partition: str, run: Run) -> bool:
+        """Whether a run that was held before counts at the gate of a job of a newer format: it could be executed
+        here again and again, and never be completed."""
+        if not (run.gated and run.owner):
+            return False
+        return is_newer(await self._table.get(partition, job_key(run.job_id)) or {})
 
     async def any_free(self, partition: str, now: datetime, lock_duration: timedelta) -> tuple[bool, int]:
         """Whether there is a run as `free` gives them, or one of a newer format; and how many of these there

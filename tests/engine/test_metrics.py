@@ -27,7 +27,9 @@ class Collected:
         for resource in data.resource_metrics if data else []:
             for metric in [m for scope in resource.scope_metrics for m in scope.metrics]:
                 for point in metric.data.data_points:
-                    name = ".".join([metric.name.removeprefix("timerjobs."), *map(str, point.attributes.values())])
+                    name = ".".join(
+                        [metric.name.removeprefix("timerjobs."), *map(str, (point.attributes or {}).values())]
+                    )
                     found[name] = point.sum if hasattr(point, "sum") else point.value
         return found
 
@@ -90,7 +92,8 @@ async def test_skipped_occurrences_are_counted_although_their_record_grows(
     storage: str, target: Receiver, collected: Collected
 ) -> None:
     async with bench(storage, PARTITIONS="1") as at:
-        job = http_job(target.url, every=60, start=NOON, operationOptions="SingleInstance")
+        job = http_job(target.url, every=60, start=NOON)
+        job["trigger"]["operationOptions"] = "SingleInstance"
         await at.create(id="a", **job)
         await at.fire_only("a")
         for _ in range(3):
