@@ -53,8 +53,8 @@ from shared.web.runs import RunRoutes
 
 T = TypeVar("T")
 
-# The client libraries tell each request at level INFO, by two lines of many.
-logging.getLogger("azure.core").setLevel(logging.WARNING)
+# The client libraries tell of each request at level INFO, at length.
+logging.getLogger("azure").setLevel(logging.WARNING)
 
 # The storage emulator's published account, which UseDevelopmentStorage=true stands for.
 EMULATOR = (

@@ -1,4 +1,4 @@
-"""Log lines and metrics are as docs/observability.md has them, and reach Application Insights with their fields."""
+"""Log lines and metrics are as docs/observability.md has them, and an exporter that is set up exports them."""
 
 import ast
 import gzip
