@@ -129,7 +129,7 @@ async def test_runs_are_left_and_those_beside_them_are_taken(storage: str, targe
 
 
 async def test_a_run_taken_over_by_a_newer_version_is_written_by_nobody_else(
-    storage: str, target: Receiver
+    storage: str, target: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     release = asyncio.Event()
 
@@ -149,6 +149,8 @@ async def test_a_run_taken_over_by_a_newer_version_is_written_by_nobody_else(
         await passing
         assert await still(at, left)
         assert [run["status"] for run in await at.runs("b")] == ["Succeeded"]
+        told = [(record.levelno, vars(record)["job"]) for record in caplog.records]
+        assert told == [(logging.WARNING, "a")]  # a run that is lost, no fault of the app's own
 
 
 async def test_a_job_is_left_and_its_routes_say_to_try_again(storage: str, target: Receiver) -> None:
