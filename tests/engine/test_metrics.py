@@ -117,11 +117,17 @@ async def test_a_commit_whose_answer_was_lost_is_counted_once(
     async with bench(storage, PARTITIONS="1") as at:
         for number in range(4):
             await at.create(id=f"j{number}", **http_job(target.url, every=3600, start=NOON))
-        lost = iter([True, True])
-        at.wire.lose_answer = lambda line: "$batch" in line and next(lost, False)
-        await at.dispatch()
-        found = collected()
-        assert found["fired"] == found["succeeded.Succeeded"] == 4
+        gated = http_job(target.url, every=3600, start=NOON + timedelta(seconds=60))
+        gated["trigger"]["operationOptions"] = "SingleInstance"
+        await at.create(id="gated", **gated)
+        for jobs in (4, 1):
+            lost = iter([True, True])  # of what fires them, and of what completes them
+            at.wire.lose_answer = lambda line, lost=lost: "$batch" in line and next(lost, False)  # type: ignore[misc]
+            await at.dispatch()
+            found = collected()
+            assert found["fired"] == found["succeeded.Succeeded"] == jobs
+            assert next(lost, None) is None
+            at.clock.advance(seconds=60)
 
 
 async def test_detection_tells_how_long_the_oldest_timer_is_overdue(
