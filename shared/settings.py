@@ -35,6 +35,8 @@ class Settings:
     queue_targets: str
     identity_targets: str
     secret_hosts: str
+    outbound_allow: str
+    outbound_deny: str
     health_key: str
     health_max_detection_age: timedelta
     health_max_overdue: timedelta
@@ -71,6 +73,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
+        outbound_allow=read("OUTBOUND_ALLOW", "", str),
+        outbound_deny=read("OUTBOUND_DENY", "", str),
         health_key=read("HEALTH_KEY", "", str),
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),

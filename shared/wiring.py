@@ -18,6 +18,7 @@ from azure.storage.queue.aio import QueueClient
 
 from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
 from shared.engine.actions.http import HttpAction
+from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_endpoints, parse_places
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
 from shared.engine.actions.wait import WaitAction
@@ -55,6 +56,9 @@ T = TypeVar("T")
 
 # The client libraries tell of each request at level INFO, at length.
 logging.getLogger("azure").setLevel(logging.WARNING)
+
+MAX_ANSWER_HEADERS = 128
+"""An answer with more of them, or one longer than 8,190 bytes, is a fault of the target."""
 
 # The storage emulator's published account, which UseDevelopmentStorage=true stands for.
 EMULATOR = (
@@ -154,8 +158,9 @@ async def build(
         opened.push_async_callback(clients.close)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
-        session = await opened.enter_async_context(_http_session())
-        parts = await _parts(settings, clients, session)
+        outbound = _outbound(settings, table_client.url, queue_client.url)
+        session = await opened.enter_async_context(_http_session(outbound))
+        parts = await _parts(settings, clients, session, outbound)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -179,11 +184,23 @@ class _Parts:
 
     actions: Mapping[str, Action]
     authorizer: Authorizer
+    outbound: Outbound
     queue_targets: Collection[str]
     outbox: Outbox | None
 
 
-async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession) -> _Parts:
+def _outbound(settings: Settings, *own: str) -> Outbound:
+    """Where jobs may call: never the app's own storage, or where its identity gives tokens."""
+    return Outbound(
+        _parsed("OUTBOUND_ALLOW", settings.outbound_allow, parse_places),
+        _parsed("OUTBOUND_DENY", settings.outbound_deny, parse_places),
+        [*own, *identity_endpoints(os.environ)],
+    )
+
+
+async def _parts(
+    settings: Settings, clients: _Clients, session: aiohttp.ClientSession, outbound: Outbound
+) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
     authorizer = Authorizer(
@@ -202,15 +219,15 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
         with service_errors(), suppress(ResourceExistsError):
             await events.create_queue()
         outbox = Outbox(events)
-    return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
+    return _Parts(actions=actions, authorizer=authorizer, outbound=outbound, queue_targets=targets, outbox=outbox)
 
 
-def _http_session() -> aiohttp.ClientSession:
+def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
         auto_decompress=False,
-        # A kept connection may be closed by its other end just as the next request goes out.
-        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        connector=GuardedConnector(outbound),
+        max_headers=MAX_ANSWER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     )
@@ -236,7 +253,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
+    policy = Policy(parts.authorizer, parts.outbound, parts.queue_targets, settings.queue_name)
     admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(

@@ -25,12 +25,12 @@ async def audit(store: Store) -> list[str]:
 
     Jobs of which a newer version has written a row are left out.
     """
-    faults: list[str] = []
+    found: list[str] = []
     for partition in store.jobs.partitions:
         rows = await store.table.scan(partition, " ", "\x7f")
         rows = _of_this_version(rows)
-        faults += [f"{partition}: {fault}" for fault in _faults(partition, rows, len(store.jobs.partitions))]
-    return faults
+        found += [f"{partition}: {fault}" for fault in faults(partition, rows, len(store.jobs.partitions))]
+    return found
 
 
 def _of_this_version(rows: Sequence[Any]) -> list[Any]:
@@ -43,7 +43,8 @@ def _job_of(key: str) -> str:
     return parts[2] if parts[0] == "timer" else parts[1]
 
 
-def _faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
+def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
+    """What is wrong with the rows of one of so many partitions."""
     by_kind: dict[str, list[Any]] = {kind: [] for kind in ("job", "timer", "run", "idle", "past")}
     for row in rows:
         kind = row["RowKey"].split(":")[0]
