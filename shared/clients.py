@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 from azure.core.credentials_async import AsyncTokenCredential
-from azure.core.pipeline.transport import AsyncHttpTransport
 from azure.data.tables.aio import TableClient
 from azure.identity.aio import DefaultAzureCredential, ManagedIdentityCredential
 from azure.storage.queue import TextBase64EncodePolicy
@@ -13,8 +12,7 @@ from azure.storage.queue.aio import QueueClient
 
 from shared.errors import Fault, Misconfigured
 from shared.settings import STORAGE, Account
-
-Transport = AsyncHttpTransport[Any, Any]
+from shared.storage.transport import Counting, Transport
 
 # The storage emulator's published account, which UseDevelopmentStorage=true stands for.
 EMULATOR = (
@@ -45,7 +43,7 @@ class Clients:
     async def table(self, name: str) -> TableClient:
         """The client of a table. Raises Misconfigured where the connection string is none."""
         options: dict[str, Any] = {
-            "transport": self._transport(),
+            "transport": Counting(self._transport(), "table"),
             "retry_total": 4,
             "retry_backoff_factor": 0.3,
             "retry_backoff_max": 5,
@@ -62,7 +60,7 @@ class Clients:
         if name not in self._queues:
             options: dict[str, Any] = {
                 "message_encode_policy": TextBase64EncodePolicy(),
-                "transport": self._transport(),
+                "transport": Counting(self._transport(), "queue"),
                 "retry_total": 4,
                 "initial_backoff": 1,
                 "increment_base": 1,

@@ -105,3 +105,7 @@ class Unavailable(TimerJobsError):
 
     status = 503
     title = "Unavailable"
+
+
+class NewerFormat(Unavailable):
+    """What is asked for was written by a newer version of this app, and is left to it."""

@@ -1,5 +1,6 @@
 """The composition root: builds all of the app, and what works with what."""
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ import aiohttp
 from azure.core.exceptions import ResourceExistsError
 from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.clients import Clients, Transport
+from shared.clients import Clients
 from shared.engine.actions.auth import (
     Authorizer,
     CredentialFactory,
@@ -50,6 +51,7 @@ from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
+from shared.storage.transport import Transport
 from shared.web.api import Api
 from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
@@ -59,6 +61,9 @@ from shared.web.runs import RunRoutes
 from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
+
+# The client libraries tell of each request at level INFO, at length.
+logging.getLogger("azure").setLevel(logging.WARNING)
 
 MAX_ANSWER_HEADERS = 128
 """An answer with more of them, or one longer than 8,190 bytes, is a fault of the target."""
@@ -222,7 +227,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         timers=store.timers,
         tickets=store.tickets,
         announcer=announcer,
-        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events),
+        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events, clock),
         remover=remover,
     )
     detector = Detector(

@@ -6,7 +6,8 @@ from typing import Any
 
 from shared.jobs.definition import load_definition
 from shared.jobs.identity import partition_of
-from shared.jobs.model import BadTimer, Baton, Idle, Job, Removal, Run, State
+from shared.jobs.model import BadTimer, Baton, Idle, Job, NewerTimer, Removal, Run, State
+from shared.storage.formats import is_newer
 from shared.storage.jobs import timer_row
 from shared.storage.records import read_job, read_run, read_timer
 from shared.wiring import Store
@@ -21,12 +22,25 @@ async def audit(store: Store) -> list[str]:
       to be removed; none for those suspended, parked or completed.
     - Every run, idle run, its pointer, and history row with its job; every job in the partition of its id.
     - A gate counts just the runs that are under way; nothing waits or is parked where there is room.
+
+    Jobs of which a newer version has written a row are left out.
     """
     found: list[str] = []
     for partition in store.jobs.partitions:
         rows = await store.table.scan(partition, " ", "\x7f")
+        rows = _of_this_version(rows)
         found += [f"{partition}: {fault}" for fault in faults(partition, rows, len(store.jobs.partitions))]
     return found
+
+
+def _of_this_version(rows: Sequence[Any]) -> list[Any]:
+    left = {_job_of(row["RowKey"]) for row in rows if is_newer(row)}
+    return [row for row in rows if _job_of(row["RowKey"]) not in left]
+
+
+def _job_of(key: str) -> str:
+    parts = key.split(":")
+    return parts[2] if parts[0] == "timer" else parts[1]
 
 
 def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
@@ -39,7 +53,7 @@ def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str
         else:
             yield f"row of an unknown kind: {row['RowKey']}"
     jobs = {job.id: job for job in map(read_job, by_kind["job"])}
-    timers = [read_timer(row) for row in by_kind["timer"]]
+    timers = [timer for row in by_kind["timer"] if not isinstance(timer := read_timer(row), NewerTimer)]
     idle = [timer for timer in timers if isinstance(timer, Idle)]
     yield from _idle_faults(idle, by_kind["timer"], by_kind["idle"])
     batons = Counter(timer.job_id for timer in timers if not isinstance(timer, Idle))

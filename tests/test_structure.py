@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Each may import what stands before it, and itself.
-ORDER = ["errors", "expressions", "recurrence", "jobs", "settings", "storage", "engine", "web"]
+ORDER = ["errors", "expressions", "recurrence", "jobs", "settings", "metrics", "storage", "engine", "web"]
 ORDER += ["clients", "wiring", "entry", "function_app"]
 AZURE_ROOMS = ("shared/storage/", "shared/engine/actions/")
 AZURE_IN = (*AZURE_ROOMS, "shared/clients.py", "shared/wiring.py", "shared/entry.py", "function_app.py")

@@ -10,13 +10,14 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.engine.leave import released_run
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
-from shared.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from shared.errors import Conflict, NewerFormat, NotFound, PreconditionFailed, Unavailable
 from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replacement
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import request_text
@@ -219,6 +220,7 @@ class Admin:
         except Refused:
             if not await self._jobs.wrote(new.id, mark):
                 return False
+        metrics.count_occurrences(new.core.counters.since(old.core.counters))
         if limit < load_definition(old.core.definition).history_limit:
             await self._shorten_history(new.id, limit)
         await self._announce(new, now)
@@ -249,9 +251,10 @@ class Admin:
         return replace(counted, records=change.records), gated
 
     async def _shorten_history(self, job_id: str, limit: int) -> None:
-        """Keeps the newest records, in the slots of a lowered limit. A crash before it: the next change of the
-        limit tidies up; readers show the newest of what is there."""
-        with suppress(Refused, StoreFailed):  # somebody else changes them, or the job; it is done but for this
+        """Keeps the newest records, in the slots of a lowered limit. A crash before it, or a record of a newer
+        format: the next change of the limit tidies up; readers show the newest of what is there."""
+        # Where somebody else changes them, or the job, it is done but for this.
+        with suppress(Refused, StoreFailed, NewerFormat):
             await self._runs.shorten_history(job_id, limit)
 
     async def _announce(self, job: Job, now: datetime) -> None:

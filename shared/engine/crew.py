@@ -11,7 +11,8 @@ from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
 from shared.engine.events import Events
 from shared.engine.lease import Lease, LeaseLost
-from shared.engine.leave import Leaver, about
+from shared.engine.leave import Leaver
+from shared.engine.logs import about
 from shared.engine.perform import Performer, Resting
 from shared.jobs.model import Run
 from shared.storage.endings import Ending, Rest
@@ -96,14 +97,15 @@ class Crew:
         self._quiet.clear()
         task = asyncio.create_task(self._execute(run))
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(lambda task: self._finished(task, run))
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None], run: Run) -> None:
         self._tasks.discard(task)
         self._shop.capacity.executing -= 1
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
-            log.error("a run was left to its lease", exc_info=task.exception(), extra={"action": "execute"})
+            error = task.exception()
+            log.error("a run was left to its lease", exc_info=error, extra={"action": "execute", **about(run)})
 
     async def _execute(self, run: Run) -> None:
         """Executes a run as far as it goes, and hands how it leaves its row to be committed.
@@ -144,9 +146,8 @@ class Crew:
         try:
             await lease.renew()
         except LeaseLost as loss:
-            log.warning(
-                "lost the lease before it began: %s", loss, extra={"action": "execute", **about(lease.run)}
-            )
+            message = "lost the lease before it began: %s"
+            log.warning(message, loss, extra={"action": "execute", **about(lease.run)})
             return False
         return True
 
@@ -176,7 +177,8 @@ class Crew:
             try:
                 await self._commit(batch)
             except Exception:
-                log.exception("runs were left to their leases", extra={"action": "complete"})
+                about_them = {**about(batch[0].run), "count": len(batch)}
+                log.exception("runs were left to their leases", extra={"action": "complete", **about_them})
 
     async def _commit(self, batch: Sequence[Ending | Rest]) -> None:
         leaver, now = self._shop.leaver, self._shop.clock()

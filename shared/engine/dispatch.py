@@ -13,7 +13,7 @@ from shared.engine.crew import Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
 from shared.engine.removal import Remover
 from shared.errors import TimerJobsError
-from shared.jobs.model import Removal, Run
+from shared.jobs.model import NewerTimer, Removal, Run
 from shared.jobs.times import EPOCH, floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
@@ -92,12 +92,13 @@ class Dispatcher:
 
         For each page: 1. its transactions; 2. its runs are started, the tickets of what comes next go out,
         and those of runs for others. A crash between the two leaves runs locked, which are taken over, and
-        loses tickets, which detection sends.
+        loses tickets, which detection sends. Timers of a newer format are passed over, and a page of nothing
+        else is none: however many stand in front, those behind them are fired.
         """
-        after, again = "", False
-        for _ in range(PAGES):
+        after, again, pages = "", False, 0
+        while pages < PAGES:
             timers, after = await self._line.timers.due(partition, now, after, PAGE)
-            due = [timer for timer in timers if not isinstance(timer, Removal)]
+            due = [timer for timer in timers if not isinstance(timer, Removal | NewerTimer)]
             fired = await self._fire(partition, due, now, crew)
             if fired.met_another:
                 return False
@@ -107,6 +108,7 @@ class Dispatcher:
             again = again or any(due_at <= now for due_at in fired.dues)
             if not after:
                 return again
+            pages += not all(isinstance(timer, NewerTimer) for timer in timers)
         return again or fired.turns > 0
 
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:

@@ -32,17 +32,18 @@ class Events:
                     message, job_id, record.seq, record.status, record.reason, extra={"action": "execute", **about}
                 )
             if str(record.status) in TOLD:
-                await self._send(job_event(job_id, stamp, record))
+                await self._send(job_id, record.seq, job_event(job_id, stamp, record))
 
     async def completed(self, job_id: str, stamp: str, seq: int, at: datetime) -> None:
         """Tells that a job has nothing more to fire; `seq` is its last number."""
-        await self._send(job_event(job_id, stamp, Completion(seq=seq, at=at)))
+        await self._send(job_id, seq, job_event(job_id, stamp, Completion(seq=seq, at=at)))
 
-    async def _send(self, event: Mapping[str, Any]) -> None:
+    async def _send(self, job_id: str, seq: int, event: Mapping[str, Any]) -> None:
         """Sends an event. Where its queue cannot be reached, jobs go on and the log has the event."""
         if self._outbox is None:
             return
         try:
             await self._outbox.put(event)
         except StoreFailed as failure:
-            log.error("an event was not sent: %s: %s", failure, event, extra={"action": "tell"})
+            about = {"job": job_id, "run": seq}
+            log.error("an event was not sent: %s: %s", failure, event, extra={"action": "tell", **about})

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
@@ -132,6 +133,7 @@ class Handwork:
         except Refused:
             if not await self._jobs.wrote(job.id, mark):
                 return False
+        metrics.count_ended(ended.status)
         await self._announce_baton(new, now)
         return True
 
@@ -158,6 +160,7 @@ class Handwork:
             slot = await self._runs.slot(job.id, run.seq, limit)
             if not slot or slot["mark"] != mark:
                 return None
+        metrics.count_ended(ended.status)
         if change and change.runs:
             await self._announcer.runs(partition)
         if change and change.baton:

@@ -4,15 +4,19 @@ import asyncio
 import itertools
 import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.clock import Clock
 from shared.engine.contention import pause
 from shared.engine.lease import same_holder
+from shared.engine.logs import about
 from shared.engine.perform import Resting
+from shared.errors import NewerFormat
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
 from shared.jobs.gate import left
 from shared.jobs.model import Baton, Bound, Ended, Job, Run, State, Waiting
@@ -107,6 +111,7 @@ class Leaver:
             await self._commit(partition, await self._still_held(batch, failure), left)
         else:
             left.dues += [unit.due for unit in batch if isinstance(unit, Rest)]
+            _count(unit for unit in batch if isinstance(unit, Ending))
 
     async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
         if len(batch) == 1:
@@ -127,10 +132,11 @@ class Leaver:
     async def _settle(self, partition: str, unit: Ending | Rest, left: Left) -> None:
         """A refused unit: one's own commit whose answer was lost, a changed row, or a lost run."""
         run = unit.run
-        current = await self._runs.get(run.job_id, run.seq)
-        if current is not None and same_holder(current, run):
+        current = await self._held_row(run)
+        if current is not None:
             if current.etag == run.etag and not isinstance(unit, Rest) and unit.slot is not None:
-                log.error("it cannot be recorded, and is left to its lease", extra=about(run))
+                message = "it cannot be recorded, and is left to its lease"
+                log.error(message, extra={"action": "complete", **about(run)})
             elif isinstance(unit, Rest):
                 as_it_is = replace(run, etag=current.etag, gated=current.gated)
                 await self._commit(partition, [replace(unit, run=as_it_is)], left)
@@ -139,13 +145,15 @@ class Leaver:
                 await self._commit(partition, [replace(fresh, mark=unit.mark)], left)
             return
         if isinstance(unit, Rest):
-            idle = await self._runs.idle(run.job_id, run.seq)
-            if idle is not None and idle.run.mark == run.mark:
-                left.dues.append(unit.due)
-                return
+            with suppress(NewerFormat):
+                idle = await self._runs.idle(run.job_id, run.seq)
+                if idle is not None and idle.run.mark == run.mark:
+                    left.dues.append(unit.due)
+                    return
         elif await self._is_recorded(unit):
+            _count([unit])
             return
-        log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(run))
+        _log_lost(run)
 
     async def _through_gate(self, ending: Ending, left: Left) -> None:
         """Completes a run that counts at its job's gate, and lets the next ones through.
@@ -158,7 +166,8 @@ class Leaver:
         for attempt in itertools.count():
             await pause(attempt)
             if attempt and self._has_run_out(ending.run):
-                log.error("its gate kept being changed until its lock ran out", extra=about(ending.run))
+                message = "its gate kept being changed until its lock ran out"
+                log.error(message, extra={"action": "complete", **about(ending.run)})
                 return
             try:
                 again = await self._try_gate(ending, left)
@@ -176,11 +185,12 @@ class Leaver:
         try:
             etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
         except Refused:
-            current = await self._runs.get(ending.run.job_id, ending.run.seq)
-            if current is None or not same_holder(current, ending.run):
+            current = await self._held_row(ending.run)
+            if current is None:
                 await self._found_done(ending, left)
                 return None
             return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
+        _count([unit])
         self._let_through(unit, etags, left)
         return None
 
@@ -194,8 +204,9 @@ class Leaver:
     async def _found_done(self, ending: Ending, left: Left) -> None:
         """The run is gone: if by a commit of ours whose answer was lost, what it let through is ours too."""
         if not await self._is_recorded(ending):
-            log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(ending.run))
+            _log_lost(ending.run)
             return
+        _count([ending])
         runs = await self._runs.of_job(ending.run.job_id)
         left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
         left.left_to_others = left.again = True  # perhaps: a look more does no harm
@@ -218,18 +229,36 @@ class Leaver:
         now = self._clock()
         return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
 
+    async def _held_row(self, run: Run) -> Run | None:
+        """The run as it stands, None unless it is still this holder's; newer versions may have taken it over."""
+        with suppress(NewerFormat):
+            current = await self._runs.get(run.job_id, run.seq)
+            return current if current is not None and same_holder(current, run) else None
+        return None
+
     async def _is_recorded(self, ending: Ending) -> bool:
         slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
         return bool(slot) and slot["mark"] == ending.mark
 
     async def _still_held(self, batch: Sequence[Ending | Rest], failure: StoreFailed) -> list[Ending | Rest]:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
-        log.warning("completion waits for storage: %s", failure, extra={"action": "complete"})
+        about_them = {**about(batch[0].run), "count": len(batch)}
+        log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
         await asyncio.sleep(1)
         return [unit for unit in batch if not self._has_run_out(unit.run)]
 
     def _has_run_out(self, run: Run) -> bool:
         return run.locked_until is None or self._clock() >= run.locked_until - SKEW
+
+
+def _log_lost(run: Run) -> None:
+    message = "left by nobody here: it was taken over, cancelled or removed"
+    log.warning(message, extra={"action": "complete", **about(run)})
+
+
+def _count(endings: Iterable[Ending]) -> None:
+    for ending in endings:
+        metrics.count_ended(ending.ended.status)
 
 
 def gate_change(
@@ -284,8 +313,3 @@ def summary(ended: Ended) -> dict[str, object]:
         "startTime": json_text(ended.started),
         "endTime": json_text(ended.ended),
     }
-
-
-def about(run: Run) -> dict[str, object]:
-    """What a log line about a run carries."""
-    return {"job": run.job_id, "run": run.seq, "scheduled": json_text(run.scheduled)}

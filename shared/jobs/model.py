@@ -3,6 +3,7 @@
 Nothing here reads a clock or a store. `etag` is the storage version a value was read at, where it was read.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,6 +48,14 @@ class Counters:
     missed: int = 0
     skipped: int = 0
     base: int = 0
+
+    def since(self, before: "Counters") -> "Counters":
+        """What was fired, missed and skipped since `before`."""
+        return Counters(
+            fired=self.fired - before.fired,
+            missed=self.missed - before.missed,
+            skipped=self.skipped - before.skipped,
+        )
 
 
 Window = tuple[datetime, datetime]
@@ -187,6 +196,13 @@ class BadTimer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewerTimer:
+    """A timer row that a newer version of this app wrote: it is left where it is."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The execution of one occurrence. Unlocked (no owner) it waits for an executor.
 
@@ -221,6 +237,11 @@ class Run:
     def idempotency_key(self, action: str) -> str:
         """The same for every attempt at this occurrence's action, and for nothing else (promise P4)."""
         return f"{self.job_id}:{self.stamp}:{self.occurrence}:{action}"
+
+    @property
+    def trace_id(self) -> str:
+        """The W3C trace id under which targets are called: the run's own, whoever attempts it and how often."""
+        return hashlib.sha256(f"trace:{self.job_id}:{self.stamp}:{self.seq}".encode()).hexdigest()[:32]
 
     @property
     def occurrence(self) -> str:

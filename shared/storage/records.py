@@ -21,6 +21,7 @@ from shared.jobs.model import (
     Gate,
     Idle,
     Job,
+    NewerTimer,
     OpenSkip,
     Pending,
     Removal,
@@ -32,6 +33,7 @@ from shared.jobs.model import (
     Window,
 )
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
+from shared.storage.formats import check_format, is_newer
 from shared.storage.rows import idle_key, job_key, past_key, run_key, timer_key
 from shared.storage.table import Row
 
@@ -75,7 +77,8 @@ def job_gate(job_id: str, gate: Gate) -> dict[str, Any]:
 
 
 def read_job(row: Row) -> Job:
-    """The job in a row."""
+    """The job in a row. Raises NewerFormat."""
+    check_format(row)
     scheduled, due = _instant(row["nextScheduled"]), _instant(row["nextDue"])
     pending = Pending(scheduled=scheduled, due=due, tzdata=row["tzdata"]) if scheduled and due else None
     return Job(
@@ -120,8 +123,10 @@ def idle_rows(idle: Idle) -> tuple[dict[str, Any], dict[str, Any]]:
     return timer, {"RowKey": idle_key(run.job_id, run.seq), "timer": key, "v": FORMAT_VERSION}
 
 
-def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer:
+def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
     """The timer in a row. One that cannot be read is a value, so that it stops nobody else."""
+    if is_newer(row):
+        return NewerTimer(key=row["RowKey"])
     _, due_text, job_id, *rest = row["RowKey"].split(":")
     try:
         due = from_key_text(due_text)
@@ -158,7 +163,8 @@ def run_lock(run: Run) -> dict[str, Any]:
 
 
 def read_run(row: Row) -> Run:
-    """The run in the row of an executing run."""
+    """The run in the row of an executing run. Raises NewerFormat."""
+    check_format(row)
     _, job_id, seq = row["RowKey"].split(":")
     return _read_run(row, job_id, int(seq))
 
@@ -228,7 +234,8 @@ def packed_record(plain: dict[str, Any]) -> bytes:
 
 
 def read_past(row: Row) -> Ended | Stretch:
-    """The history record in a row."""
+    """The history record in a row. Raises NewerFormat."""
+    check_format(row)
     plain: dict[str, Any] = unpack(row["record"])
     plain["status"] = Status(plain["status"])
     times = ("first", "last") if row["kind"] == "stretch" else ("scheduled", "started", "ended")

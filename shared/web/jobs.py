@@ -113,7 +113,7 @@ class JobRoutes:
         while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
             room = size - len(found)
             page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), MOST_READ))
-            looked_at += len(page.jobs)
+            looked_at += page.seen
             matching = [job for job in page.jobs if wanted(job)]
             found += [job_view(job) for job in matching[:room]]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key

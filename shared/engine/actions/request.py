@@ -2,7 +2,6 @@
 
 import json
 import math
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,7 +41,7 @@ def first_request(attempt: Attempt) -> Request:
     if method not in METHODS:
         raise BadInput("method", f"must be one of {', '.join(METHODS)}")
     body, content_type = _body(inputs.get("body"))
-    occurrence = _occurrence(attempt)
+    occurrence = attempt.headers
     headers = CIMultiDict(UNCOMPRESSED | content_type)
     headers.update(_own_headers(inputs))
     headers.update(occurrence)
@@ -63,7 +62,7 @@ def poll_request(attempt: Attempt, address: str) -> Request:
     origin. Raises BadInput.
     """
     url, inputs = check_uri(address), attempt.inputs
-    own, occurrence = same_origin(url, target(inputs)), _occurrence(attempt)
+    own, occurrence = same_origin(url, target(inputs)), attempt.headers
     headers = CIMultiDict(UNCOMPRESSED)
     if own:
         headers.update({k: v for k, v in _own_headers(inputs).items() if not k.lower().startswith("content-")})
@@ -148,10 +147,6 @@ def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
             raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
         headers[name] = text
     return headers
-
-
-def _occurrence(attempt: Attempt) -> Mapping[str, str]:
-    return {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"} | dict(attempt.headers)
 
 
 def _scalar(value: Any, field: str) -> str:

@@ -20,7 +20,12 @@ from tests.harness import Hit, Receiver
 
 NOW = datetime(2026, 9, 8, 12, 0, tzinfo=UTC)
 KEY = "a:stamp:20260908T120000Z:Call"
-HEADERS = {"Idempotency-Key": KEY, "x-timerjobs-job-id": "a", "x-timerjobs-attempt": "1"}
+HEADERS = {
+    "Idempotency-Key": KEY,
+    "x-timerjobs-job-id": "a",
+    "x-timerjobs-attempt": "1",
+    "traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01",
+}
 
 SECRET = 'Bearer s3cr3t/w0rd+"q"&<x>'
 AUDIENCE = "https://storage.azure.com"
