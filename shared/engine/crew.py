@@ -43,6 +43,10 @@ class Capacity:
         self._reserved += room
         return room
 
+    def has_room(self, most: int) -> bool:
+        """Whether there is room for them all, and nobody stands in line for it."""
+        return not self.in_line and self._free >= most
+
     async def stand_in_line(self, most: int) -> int:
         """As `reserve`, but waits until there is room for all of them; after 5 s it takes what there is."""
         self.in_line += 1
