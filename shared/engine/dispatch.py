@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -22,7 +22,8 @@ from shared.storage.timers import Timers
 log = logging.getLogger("timerjobs.dispatch")
 
 PAGE = 100
-TURN = 25  # timers that fill a transaction: each takes four rows
+# A page in a process that executes all it can: what fills a transaction, since most timers take four rows.
+TURN = 25
 PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
@@ -95,33 +96,25 @@ class Dispatcher:
         """
         after, again, turns = "", False, 0
         for _ in range(PAGES):
-            timers, after = await self._line.timers.due(partition, now, after, PAGE)
+            crowded = not self._shop.capacity.has_room(PAGE)
+            timers, after = await self._line.timers.due(partition, now, after, TURN if crowded else PAGE)
             due = [timer for timer in timers if not isinstance(timer, Removal)]
-            for turn in self._turns(due):
-                fired = await self._fire(partition, turn, now, crew)
-                if fired.met_another:
-                    return False
-                turns += fired.turns
-                again = again or any(due_at <= now for due_at in fired.dues)
+            fired = await self._fire(partition, due, now, crew)
+            if fired.met_another:
+                return False
             for timer in timers:
                 if isinstance(timer, Removal):
                     await self._remove(timer, now)
+            turns += fired.turns
+            again = again or any(due_at <= now for due_at in fired.dues)
             if not after:
                 return again
+            if crowded and turns:
+                break  # time has passed in the line
         return again or turns > 0
 
-    def _turns(self, due: Sequence[Due]) -> Iterator[Sequence[Due]]:
-        """A page at once; or, in a process that executes all it can, a transaction's worth at a time, so that
-        partitions take turns."""
-        start = 0
-        while start < len(due):
-            rest = len(due) - start
-            size = rest if self._shop.capacity.has_room(rest) else min(rest, TURN)
-            yield due[start : start + size]
-            start += size
-
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
-        """One turn. What was committed is announced and started also where a later batch fails."""
+        """One page. What was committed is announced and started also where a later batch fails."""
         capacity = self._shop.capacity
         room = await capacity.stand_in_line(len(due))
 
