@@ -47,22 +47,25 @@ async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_
     target.answer = answer
     first = HostProcess(storage)
     hosts = [first, *(HostProcess(storage, **first.env) for _ in range(ordeal.processes - 1))]
-    await asyncio.gather(*(host.start() for host in hosts))
-    every = {f"job-{n}": dice.randint(*ordeal.every) for n in range(ordeal.jobs)}
-    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3 + ordeal.jobs // 20)
-    end = start + timedelta(seconds=ordeal.seconds)
-    parts = [dict(list(every.items())[n::CREATORS]) for n in range(CREATORS)]
-    made = await asyncio.gather(*(create(first, target.url, part, start, end) for part in parts))
-    begins = {job_id: begin for part in made for job_id, begin in part.items()}
-    kills = 0
-    while datetime.now(UTC) < end:
-        await asyncio.sleep(dice.uniform(*ordeal.pause))
-        victim = dice.choice(hosts)
-        await victim.kill()
-        await victim.start()
-        kills += 1
-    histories = await settled(first, list(every))
-    assert [await host.stop() for host in hosts] == [0] * len(hosts)
+    try:
+        await asyncio.gather(*(host.start() for host in hosts))
+        every = {f"job-{n}": dice.randint(*ordeal.every) for n in range(ordeal.jobs)}
+        start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3 + ordeal.jobs // 20)
+        end = start + timedelta(seconds=ordeal.seconds)
+        parts = [dict(list(every.items())[n::CREATORS]) for n in range(CREATORS)]
+        made = await asyncio.gather(*(create(first, target.url, part, start, end) for part in parts))
+        begins = {job_id: begin for part in made for job_id, begin in part.items()}
+        kills = 0
+        while datetime.now(UTC) < end:
+            await asyncio.sleep(dice.uniform(*ordeal.pause))
+            victim = dice.choice(hosts)
+            await victim.kill()
+            await victim.start()
+            kills += 1
+        histories = await settled(first, list(every))
+        assert [await host.stop() for host in hosts] == [0] * len(hosts)
+    finally:
+        await asyncio.gather(*(host.kill() for host in hosts))
 
     async with bench(storage, None, **first.env) as at:
         assert await audit(at.app.store) == []
