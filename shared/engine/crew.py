@@ -22,26 +22,59 @@ from shared.storage.table import pack_units
 log = logging.getLogger("timerjobs.execute")
 
 GATHER = 0.05  # seconds that a completion waits for others while runs are executing
+PATIENCE = 5.0  # seconds for which one stands in line for room
 FULL = 33  # completions that fill a transaction
 
 
-@dataclass(slots=True)
 class Capacity:
     """How many runs this process executes at once. Passes reserve what they may start before they look for it."""
 
-    limit: int
-    executing: int = 0
-    reserved: int = 0
+    def __init__(self, limit: int) -> None:
+        self.executing = 0
+        self.in_line = 0
+        self.patience = PATIENCE
+        self._limit = limit
+        self._reserved = 0
+        self._line = asyncio.Lock()  # first come, first served
+        self._freed = asyncio.Event()
 
     def reserve(self, most: int) -> int:
         """Room for up to `most` runs; give it back by `release` when they have started."""
-        room = max(0, min(most, self.limit - self.executing - self.reserved))
-        self.reserved += room
+        room = max(0, min(most, self._free))
+        self._reserved += room
         return room
+
+    def has_room(self, most: int) -> bool:
+        """Whether there is room for them all, and nobody stands in line for it."""
+        return not self.in_line and self._free >= most
+
+    async def stand_in_line(self, most: int) -> int:
+        """As `reserve`, but waits until there is room for all of them; after 5 s it takes what there is."""
+        self.in_line += 1
+        try:
+            async with asyncio.timeout(self.patience), self._line:
+                while self._free < min(most, self._limit):
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.in_line -= 1
+        return self.reserve(most)
 
     def release(self, room: int) -> None:
         """Gives back what was reserved."""
-        self.reserved -= room
+        self._reserved -= room
+        self._freed.set()
+
+    def ended(self) -> None:
+        """A run is no longer executing."""
+        self.executing -= 1
+        self._freed.set()
+
+    @property
+    def _free(self) -> int:
+        return self._limit - self.executing - self._reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +134,7 @@ class Crew:
 
     def _finished(self, task: asyncio.Task[None], run: Run) -> None:
         self._tasks.discard(task)
-        self._shop.capacity.executing -= 1
+        self._shop.capacity.ended()
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
             error = task.exception()

@@ -14,7 +14,7 @@ from shared.engine.fire import Due, Fired, Firer
 from shared.engine.removal import Remover
 from shared.errors import TimerJobsError
 from shared.jobs.model import NewerTimer, Removal, Run
-from shared.jobs.times import EPOCH, floor_second
+from shared.jobs.times import floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
@@ -22,13 +22,13 @@ from shared.storage.timers import Timers
 log = logging.getLogger("timerjobs.dispatch")
 
 PAGE = 100
+# A page in a process that executes all it can: what fills a transaction, since most timers take four rows.
+TURN = 25
 PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
 PATIENCE = timedelta(seconds=2)
 TAKE = 100
-# How long a ticket for runs rests when this process executes all it can.
-CROWDED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Dispatcher:
         self._line = line
         self._shop = shop
         self._owner = owner
-        self._put_off: dict[str, datetime] = {}
+        self._in_line: set[str] = set()
 
     async def carry_out(self, ticket: Ticket) -> None:
         """What the ticket says. Raises StoreFailed where storage does; the ticket then comes again."""
@@ -95,9 +95,10 @@ class Dispatcher:
         loses tickets, which detection sends. Timers of a newer format are passed over, and a page of nothing
         else is none: however many stand in front, those behind them are fired.
         """
-        after, again, pages = "", False, 0
+        after, again, turns, pages = "", False, 0, 0
         while pages < PAGES:
-            timers, after = await self._line.timers.due(partition, now, after, PAGE)
+            crowded = not self._shop.capacity.has_room(PAGE)
+            timers, after = await self._line.timers.due(partition, now, after, TURN if crowded else PAGE)
             due = [timer for timer in timers if not isinstance(timer, Removal | NewerTimer)]
             fired = await self._fire(partition, due, now, crew)
             if fired.met_another:
@@ -105,17 +106,27 @@ class Dispatcher:
             for timer in timers:
                 if isinstance(timer, Removal):
                     await self._remove(timer, now)
+            turns += fired.turns
             again = again or any(due_at <= now for due_at in fired.dues)
             if not after:
                 return again
+            if crowded and turns:
+                break  # time has passed in the line
             pages += not all(isinstance(timer, NewerTimer) for timer in timers)
-        return again or fired.turns > 0
+        return again or turns > 0
 
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
         """One page. What was committed is announced and started also where a later batch fails."""
         capacity = self._shop.capacity
-        room = capacity.reserve(len(due))
-        fired = Fired(start=crew.start)
+        room = await capacity.stand_in_line(len(due))
+
+        def start(run: Run) -> None:
+            nonlocal room
+            room -= 1
+            capacity.release(1)
+            crew.start(run)
+
+        fired = Fired(start=start)
         this = Pass(
             partition=partition,
             now=now,
@@ -144,29 +155,42 @@ class Dispatcher:
 
         Taken by one transaction; one more ticket goes out if there are more.
         """
-        now = self._shop.clock()
-        free = await self._shop.runs.free(partition, now, self._shop.lock_duration, TAKE)
-        room = self._shop.capacity.reserve(len(free))
+        now, capacity = self._shop.clock(), self._shop.capacity
+        free = await self._free(partition, now)
+        room = capacity.reserve(len(free))
         if free and room == 0:
-            await self._come_again(partition)
-            return
+            room = await self._stand_in_line(partition, len(free))
+            if room == 0:
+                return
+            now = self._shop.clock()
+            free = await self._free(partition, now)
         async with Crew(partition, self._shop) as crew:
             try:
                 for run in await self._take(partition, free[:room], now):
                     crew.start(run)
             finally:
-                self._shop.capacity.release(room)
+                capacity.release(room)
             if room < len(free) or len(free) == TAKE:
                 await self._line.tickets.send(Ticket(partition))
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
-    async def _come_again(self, partition: str) -> None:
-        """Puts a ticket for runs off, since this process executes all it can; one for each partition is enough."""
-        now = self._shop.clock()
-        if self._put_off.get(partition, EPOCH) <= now:
-            self._put_off[partition] = now + CROWDED
-            await self._line.tickets.send(Ticket(partition), CROWDED)
+    async def _free(self, partition: str, now: datetime) -> list[Run]:
+        return await self._shop.runs.free(partition, now, self._shop.lock_duration, TAKE)
+
+    async def _stand_in_line(self, partition: str, most: int) -> int:
+        """Room in a process that executes all it can. 0: there is none, and a ticket calls another process (or
+        this one again); or a ticket for this partition's runs stands in line already, which is enough."""
+        if partition in self._in_line:
+            return 0
+        self._in_line.add(partition)
+        try:
+            room = await self._shop.capacity.stand_in_line(most)
+        finally:
+            self._in_line.discard(partition)
+        if room == 0:
+            await self._line.tickets.send(Ticket(partition))
+        return room
 
     async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
         """Locks the runs, each at the version it was read; those somebody else took are left out."""

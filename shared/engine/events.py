@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from shared.engine.logs import about_ended
 from shared.jobs.context import TOLD, Completion, job_event
 from shared.jobs.model import Ended, Status, Stretch
 from shared.storage.outbox import Outbox
@@ -25,11 +26,14 @@ class Events:
     async def ended(self, job_id: str, stamp: str, records: Iterable[Ended | Stretch]) -> None:
         """Tells of the runs and stretches that did not succeed."""
         for record in records:
-            if record.status in (Status.FAILED, Status.TIMED_OUT):
-                message = "a run has failed: job %s, run %d: %s: %s"
-                about = {"job": job_id, "run": record.seq}
+            if isinstance(record, Ended) and record.status in (Status.FAILED, Status.TIMED_OUT):
                 log.warning(
-                    message, job_id, record.seq, record.status, record.reason, extra={"action": "execute", **about}
+                    "a run has failed: job %s, run %d: %s: %s",
+                    job_id,
+                    record.seq,
+                    record.status,
+                    record.reason,
+                    extra={"action": "execute", **about_ended(job_id, stamp, record)},
                 )
             if str(record.status) in TOLD:
                 await self._send(job_id, record.seq, job_event(job_id, stamp, record))

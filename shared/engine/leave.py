@@ -160,24 +160,23 @@ class Leaver:
 
         1. Reads the job, whose row is the gate. 2. Commits, at that version: [run away, history, job merged,
         the first that wait as runs, a parked baton back]. Anything else at the gate meanwhile: refused, and
-        begun anew while the run's lock holds. A crash before the commit: the run is taken over; after it:
+        begun anew, the run's lock renewed. A crash before the commit: the run is taken over; after it:
         what was let through here is taken over, and detection finds the baton.
         """
+        partition = self._runs.partition(ending.run.job_id)
         for attempt in itertools.count():
             await pause(attempt)
-            if attempt and self._has_run_out(ending.run):
-                message = "its gate kept being changed until its lock ran out"
-                log.error(message, extra={"action": "complete", **about(ending.run)})
-                return
+            (kept,) = await self.held(partition, [ending]) if attempt else [ending]
+            assert isinstance(kept, Ending)
             try:
-                again = await self._try_gate(ending, left)
+                again = await self._try_gate(kept, left)
             except StoreFailed as failure:
-                if not await self._still_held([ending], failure):
+                if not await self._still_held([kept], failure):
                     return
-            else:
-                if again is None:
-                    return
-                ending = again
+                again = kept
+            if again is None:
+                return
+            ending = again
 
     async def _try_gate(self, ending: Ending, left: Left) -> Ending | None:
         """One attempt: None if that was it, else what to try next."""
@@ -193,6 +192,11 @@ class Leaver:
         _count([unit])
         self._let_through(unit, etags, left)
         return None
+
+    async def _is_at_fault(self, unit: Ending) -> bool:
+        """Whether nobody has changed the job whose gate the refused unit goes through."""
+        job = await self._jobs.get(unit.run.job_id)
+        return job is not None and unit.change is not None and job.etag == unit.change.job.etag
 
     async def _in_its_slot(self, ending: Ending) -> Ending:
         """The ending, its slot read if the job has got so far that a later record may lie there."""

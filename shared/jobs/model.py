@@ -241,12 +241,17 @@ class Run:
     @property
     def trace_id(self) -> str:
         """The W3C trace id under which targets are called: the run's own, whoever attempts it and how often."""
-        return hashlib.sha256(f"trace:{self.job_id}:{self.stamp}:{self.seq}".encode()).hexdigest()[:32]
+        return trace_id(self.job_id, self.stamp, self.seq)
 
     @property
     def occurrence(self) -> str:
         """What tells this occurrence from the job's others: its scheduled time; of a run made by hand, its seq."""
         return f"run-{self.seq}" if self.by_hand else key_text(self.scheduled)
+
+
+def trace_id(job_id: str, stamp: str, seq: int) -> str:
+    """The W3C trace id of a run: 32 hexadecimal digits."""
+    return hashlib.sha256(f"trace:{job_id}:{stamp}:{seq}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
