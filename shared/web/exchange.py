@@ -27,7 +27,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer; a `body` of None is no body at all."""
+    """An answer; a `body` of None is no body at all, one of bytes is sent as it is, any other as JSON."""
 
     status: int
     body: Any = None
@@ -35,6 +35,8 @@ class Response:
 
     def content(self) -> bytes:
         """The body's bytes. What no character is, as a header quoted in a problem may hold, becomes `?`."""
+        if isinstance(self.body, bytes):
+            return self.body
         return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode(errors="replace")
 
 

@@ -45,6 +45,7 @@ FUNCTIONS = {
     "resubmit_run": http("POST", "jobs/{id}/runs/{seq}/resubmit"),
     "preview": http("POST", "preview"),
     "health": http("GET", "health", "ANONYMOUS"),
+    "openapi": http("GET", "openapi.json"),
     "dispatch": queue("%QUEUE_NAME%"),
     "poison": queue("%QUEUE_NAME%-poison"),
     "detect": [{"type": "timerTrigger", "name": "timer", "schedule": "%DETECTION_SCHEDULE%", "useMonitor": False}],
