@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import validate
@@ -17,6 +16,7 @@ from shared import entry
 from shared.web.openapi.document import BASE, VERSION, document
 from shared.web.openapi.examples import Example
 from shared.web.openapi.routes import ROUTES, Route
+from tests.documented import fits
 from tests.harness import Bench
 
 ROOT = Path(__file__).parents[2]
@@ -56,13 +56,6 @@ async def answered(client: Client, route: Route, example: Example, **headers: st
         headers=dict(example.headers) | headers,
         **given,
     )
-
-
-def fits(value: Any, schema: str) -> bool:
-    """Whether a value is as a schema of the document has it; raises ValidationError, which says where not."""
-    components = document()["components"]
-    jsonschema.validate(value, {"$ref": f"#/components/schemas/{schema}", "components": components})
-    return True
 
 
 def test_it_is_openapi() -> None:

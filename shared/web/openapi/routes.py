@@ -107,7 +107,9 @@ PARAMETERS = {
         place="query", schema={"enum": ["Enabled", "Suspended", "Completed"]}, says="only jobs in this state"
     ),
     "tag": Parameter(
-        place="query", schema={"type": "string", "pattern": ":"}, says="only jobs with this tag, as `name:value`"
+        place="query",
+        schema={"type": "string", "pattern": "^$|:"},
+        says="only jobs with this tag, as `name:value`",
     ),
     "pageSize": Parameter(
         place="query",
