@@ -4,11 +4,10 @@ Its examples are requests that follow one another, on one job, from its creation
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from shared.jobs.fields import JOB_ID
-from shared.web.exchange import MAX_BODY
 from shared.web.jobs import MAX_OCCURRENCES, MAX_PAGE
 from shared.web.openapi import examples as shown
 from shared.web.openapi.examples import Example
@@ -66,7 +65,7 @@ class Route:
     problems: tuple[int, ...] = ()
     usual: bool = True
     anonymous: bool = False
-    examples: tuple[Example, ...] = field(default=())
+    examples: tuple[Example, ...] = ()
 
 
 USUAL = (400, 500, 503)
@@ -75,7 +74,7 @@ PROBLEMS = {
     404: "There is no such job or run",
     409: "It does not go with what exists",
     412: "A condition of the request does not hold",
-    413: f"The body is over {MAX_BODY // 1024} KiB, or the definition over 60 KiB compressed",
+    413: "The body, or the definition in it, is too large",
     415: "The body is of another type",
     500: "An error of the scheduler's own",
     503: "Storage does not answer, or keeps being changed; trying again may help",
