@@ -79,6 +79,13 @@ class PreconditionFailed(TimerJobsError):
     title = "Precondition failed"
 
 
+class KeyReused(TimerJobsError):
+    """An idempotency key came before with another body."""
+
+    status = 422
+    title = "Idempotency key reused"
+
+
 class TooLarge(TimerJobsError):
     """A body or a definition is over its limit."""
 

@@ -35,6 +35,10 @@ class Settings:
     queue_targets: str
     identity_targets: str
     secret_hosts: str
+    template_action: str
+    min_interval: timedelta
+    max_body: int
+    max_actions: int
     health_key: str
     health_max_detection_age: timedelta
     health_max_overdue: timedelta
@@ -71,6 +75,10 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
+        template_action=read("TEMPLATE_ACTION", "", str),
+        min_interval=read("MIN_INTERVAL", "PT1S", _duration(SECOND, DAY)),
+        max_body=read("MAX_BODY", "262144", _integer(1024, 16 * 1024 * 1024)),
+        max_actions=read("MAX_ACTIONS", "100", _integer(1, 100)),
         health_key=read("HEALTH_KEY", "", str),
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),

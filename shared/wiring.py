@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from shared.engine.actions.wait import WaitAction
 from shared.engine.admin import Admin
 from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
+from shared.engine.bulk import Bulk
 from shared.engine.clock import Clock, utc_now
 from shared.engine.crew import Capacity, Workshop
 from shared.engine.detect import Detector
@@ -35,6 +36,7 @@ from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Fault, Misconfigured
+from shared.jobs.limits import Limits
 from shared.settings import STORAGE, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
@@ -44,10 +46,12 @@ from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
 from shared.web.api import Api
+from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
+from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
 
@@ -152,7 +156,7 @@ async def build(
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
         session = await opened.enter_async_context(_http_session())
-        parts = await _parts(settings, clients, session)
+        parts = await _parts(settings, clients, session, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -176,11 +180,12 @@ class _Parts:
 
     actions: Mapping[str, Action]
     authorizer: Authorizer
-    queue_targets: Collection[str]
+    policy: Policy
+    template_action: Mapping[str, Any] | None
     outbox: Outbox | None
 
 
-async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession) -> _Parts:
+async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession, clock: Clock) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
     authorizer = Authorizer(
@@ -193,13 +198,18 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
         "Queue": QueueAction(clients.queue, targets, own),
         "Wait": WaitAction(),
     }
+    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
+    policy = Policy(authorizer, targets, own, limits)
+    template_action = read_template_action(settings.template_action, policy, clock())
     outbox = None
     if settings.events_queue:
         events = await clients.queue(settings.events_queue)
         with service_errors(), suppress(ResourceExistsError):
             await events.create_queue()
         outbox = Outbox(events)
-    return _Parts(actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
+    return _Parts(
+        actions=actions, authorizer=authorizer, policy=policy, template_action=template_action, outbox=outbox
+    )
 
 
 def _http_session() -> aiohttp.ClientSession:
@@ -233,8 +243,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
-    admin = Admin(store.jobs, store.runs, remover, announcer, policy, events)
+    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events)
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
     workshop = Workshop(
         runs=store.runs,
@@ -277,9 +286,11 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, clock),
+            jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
+            bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
-            preview=PreviewRoute(clock),
+            template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
+            preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
         ),
         closing=closing,

@@ -130,7 +130,7 @@ class Job:
 
     `pending` is a copy of where the job's one timer is; of a job that is suspended or parked, where it would
     be; of a Completed one, when it is to be removed, if it is. `dormant`: it was created (or reset) suspended
-    and has not been enabled since.
+    and has not been enabled since. `request` tells the request that created it, if that bore an idempotency key.
     """
 
     id: str
@@ -143,6 +143,7 @@ class Job:
     dormant: bool = False
     last_run: Mapping[str, Any] | None = None
     fault: str = ""
+    request: str = ""
     etag: str = ""
 
     @property

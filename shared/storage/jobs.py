@@ -47,9 +47,11 @@ class Jobs:
 
     async def create(self, job: Job, mark: str) -> None:
         """Inserts the job and its timer. Raises Refused where the id exists."""
-        row = timer_row(job)
-        writes = [Write(Verb.INSERT, job_row(job, mark)), *([Write(Verb.INSERT, row)] if row else [])]
-        await self._table.commit(self.partition(job.id), writes)
+        await self._table.commit(self.partition(job.id), creation(job, mark))
+
+    async def create_all(self, partition: str, creations: Sequence[Write]) -> None:
+        """Inserts jobs of a partition, all or none. Raises Refused where one of their ids exists."""
+        await self._table.commit(partition, creations)
 
     async def replace(
         self,
@@ -120,6 +122,12 @@ def _whole_key(run: Run | Idle) -> str:
     if isinstance(run, Idle):
         return timer_key(run.due, run.job_id, run.run.seq)
     return run_key(run.job_id, run.seq)
+
+
+def creation(job: Job, mark: str) -> list[Write]:
+    """What inserts a job and its timer."""
+    row = timer_row(job)
+    return [Write(Verb.INSERT, job_row(job, mark)), *([Write(Verb.INSERT, row)] if row else [])]
 
 
 def timer_row(job: Job) -> dict[str, Any] | None:

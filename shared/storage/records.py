@@ -47,6 +47,7 @@ def job_row(job: Job, mark: str) -> dict[str, Any]:
         **_identity(job.core),
         "gate": _gate_text(job.gate),
         "dormant": job.dormant,
+        "request": job.request,
         "createdAt": row_text(job.created_at),
         "updatedAt": row_text(job.updated_at),
         "mark": mark,
@@ -88,6 +89,7 @@ def read_job(row: Row) -> Job:
         dormant=row["dormant"],
         last_run=json.loads(row["lastRun"]) if row.get("lastRun") else None,
         fault=row["fault"],
+        request=row.get("request", ""),
         etag=row["etag"],
     )
 
