@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 from shared.web.exchange import Request, Response, known_query
-from shared.web.openapi.routes import HEADERS, PARAMETERS, PROBLEMS, ROUTES, USUAL, Answer, Parameter, Route
+from shared.web.openapi.parts import HEADERS, LINES, PARAMETERS, PROBLEMS, USUAL, Answer, Parameter, Route
+from shared.web.openapi.routes import ROUTES
 from shared.web.openapi.schemas import components, refer
 
 VERSION = "0.1.0"
@@ -46,6 +47,7 @@ def document() -> dict[str, Any]:
             "schemas": components()
             | {
                 "RunOrStretch": {"anyOf": [refer("Run"), refer("Stretch")]},
+                "Text": {"type": "string"},
                 "OpenApi": {"type": "object", "required": ["openapi", "info", "paths"]},
             },
             "parameters": {name: _parameter(name, parameter) for name, parameter in PARAMETERS.items()},
@@ -67,7 +69,7 @@ def _operation(route: Route) -> dict[str, Any]:
         operation["security"] = []
     if route.body:
         given = {example.title: example.body for example in route.examples if example.body is not None}
-        content = {route.body.media_type: _media(route.body.schema, given)}
+        content = {route.body.media_type: _media(route.body.schema, route.body.media_type, given)}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
@@ -91,13 +93,15 @@ def _response(answer: Answer, examples: dict[str, Any]) -> dict[str, Any]:
     if answer.headers:
         response["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in answer.headers}
     if answer.schema:
-        response["content"] = {answer.media_type: _media(answer.schema, examples)}
+        response["content"] = {answer.media_type: _media(answer.schema, answer.media_type, examples)}
     return response
 
 
-def _media(schema: str, examples: dict[str, Any]) -> dict[str, Any]:
+def _media(schema: str, media_type: str, examples: dict[str, Any]) -> dict[str, Any]:
     shown = {re.sub(r"\W+", "-", title): {"summary": title, "value": value} for title, value in examples.items()}
-    return {"schema": refer(schema)} | ({"examples": shown} if shown else {})
+    of_whole = {"schema": refer("Text"), "x-itemSchema": refer(schema)}  # OpenAPI 3.2 has itemSchema
+    media = of_whole if media_type == LINES else {"schema": refer(schema)}
+    return media | ({"examples": shown} if shown else {})
 
 
 def _parameter(name: str, parameter: Parameter) -> dict[str, Any]:

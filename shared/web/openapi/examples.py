@@ -1,5 +1,6 @@
 """Requests and their answers, as they follow one another; a test sends them and compares."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,6 +85,10 @@ def _problem(status: int, title: str, detail: str) -> dict[str, Any]:
 def _invalid(field: str, reason: str) -> dict[str, Any]:
     problem = _problem(400, "Invalid input", f"{field} {reason}")
     return problem | {"errors": [{"field": field, "reason": reason}]}
+
+
+def _lines(*values: Any) -> str:
+    return "".join(json.dumps(value) + "\n" for value in values)
 
 
 CANCELLED = _run(1, "Cancelled", endTime=NOON, reason="cancelled by hand")
@@ -235,5 +240,37 @@ PREVIEW = (
         },
     ),
     Example(title="Nothing to look at", status=400, body={}, answer=_invalid("trigger", "is required")),
+)
+BULK = (
+    Example(
+        title="A reminder goes, another is not there",
+        status=200,
+        body=_lines({"op": "delete", "id": "invoice-1042.reminder"}, {"op": "delete", "id": "none"}),
+        answer=_lines(
+            {"line": 1, "op": "delete", "id": "invoice-1042.reminder", "status": 204},
+            {"line": 2, "op": "delete", "id": "none", "status": 404}
+            | {"problem": _problem(404, "Not found", "there is no job 'none'")},
+        ),
+    ),
+)
+TEMPLATE = (
+    Example(
+        title="Twice a day, three times",
+        status=201,
+        query={"unique": "true"},
+        body={
+            "timerjobid": "batch-7",
+            "startTime": "2026-09-08T14:00:00+02:00",
+            "jobRecurrence": {"frequency": "Hour", "interval": 12, "count": 3},
+            "action": REMINDER["action"],
+        },
+        answer="Next execution time will be at 2026-09-09T00:00:00.0000000Z",
+    ),
+    Example(
+        title="Without an id",
+        status=400,
+        body={"jobRecurrence": {"frequency": "Hour", "interval": 1}, "action": REMINDER["action"]},
+        answer="Failed to create timer job\ntimerjobid is required",
+    ),
 )
 HEALTH = (Example(title="Healthy", status=200, answer={"status": "Healthy"}),)

@@ -3,125 +3,9 @@
 Its examples are requests that follow one another, on one job, from its creation to its end.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from shared.jobs.fields import JOB_ID
-from shared.web.jobs import MAX_OCCURRENCES, MAX_PAGE
+from shared.web.bulk import MAX_LINES
 from shared.web.openapi import examples as shown
-from shared.web.openapi.examples import Example
-
-JSON = "application/json"
-TEXT = {"type": "string"}
-ETAG = {"type": "string", "pattern": '^"[^"]+"$'}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """What a request may carry beside its body. `place`: path, query or header."""
-
-    place: str
-    schema: Mapping[str, Any]
-    says: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What comes with a status. `schema` is the name of a component; without one there is no body.
-
-    `headers` are names of HEADERS.
-    """
-
-    says: str
-    schema: str | None = None
-    media_type: str = JSON
-    headers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
-    """What a request must bring: a component's name, and as which media type."""
-
-    schema: str
-    media_type: str = JSON
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
-    """One operation. `path` is as `function_app` binds it, `name` the function's.
-
-    `parameters` are names of PARAMETERS, beside those in the path. `problems` are the statuses of errors that
-    this route has beside those of all (USUAL).
-    """
-
-    method: str
-    path: str
-    name: str
-    says: str
-    answers: Mapping[int, Answer]
-    parameters: tuple[str, ...] = ()
-    body: Body | None = None
-    problems: tuple[int, ...] = ()
-    usual: bool = True
-    anonymous: bool = False
-    examples: tuple[Example, ...] = ()
-
-
-USUAL = (400, 500, 503)
-PROBLEMS = {
-    400: "The input is wrong; `errors` names the fields",
-    404: "There is no such job or run",
-    409: "It does not go with what exists",
-    412: "A condition of the request does not hold",
-    413: "The body, or the definition in it, is too large",
-    415: "The body is of another type",
-    500: "An error of the scheduler's own",
-    503: "Storage does not answer, or keeps being changed; trying again may help",
-}
-HEADERS: dict[str, tuple[Mapping[str, Any], str]] = {
-    "ETag": (ETAG, "the version of the job, for `If-Match`; the scheduler's own writes do not change it"),
-    "Location": (TEXT, "the path of the job"),
-}
-PARAMETERS = {
-    "id": Parameter(place="path", schema={"type": "string", "examples": [shown.ID]} | JOB_ID, says="the job's id"),
-    "seq": Parameter(
-        place="path",
-        schema={"type": "string", "pattern": "^[0-9]{1,10}$", "examples": ["1"]},
-        says="the number of a run or a stretch",
-    ),
-    "If-Match": Parameter(
-        place="header", schema=TEXT, says="entity tags, one of which the job must have, or `*`: any"
-    ),
-    "If-None-Match": Parameter(place="header", schema={"const": "*"}, says="`*`: there must be no such job"),
-    "resetState": Parameter(
-        place="query",
-        schema={"enum": ["true", "false"]},
-        says="`true`: the schedule begins anew, even if it means the same as before",
-    ),
-    "prefix": Parameter(
-        place="query", schema={"type": "string", "pattern": JOB_ID["pattern"]}, says="the beginning of ids"
-    ),
-    "state": Parameter(
-        place="query", schema={"enum": ["Enabled", "Suspended", "Completed"]}, says="only jobs in this state"
-    ),
-    "tag": Parameter(
-        place="query",
-        schema={"type": "string", "pattern": "^$|:"},
-        says="only jobs with this tag, as `name:value`",
-    ),
-    "pageSize": Parameter(
-        place="query",
-        schema={"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": 100},
-        says="how many jobs at most; with `state` or `tag` pages may be shorter though more follow",
-    ),
-    "continuation": Parameter(place="query", schema=TEXT, says="what the page before gave; leads on from there"),
-    "count": Parameter(
-        place="query",
-        schema={"type": "integer", "minimum": 1, "maximum": MAX_OCCURRENCES, "default": 10},
-        says="how many occurrences at most",
-    ),
-}
+from shared.web.openapi.parts import LINES, PLAIN, Answer, Body, Route
 
 _JOB = Body(schema="JobRequest")
 _WITH_BODY = (413, 415)
@@ -131,15 +15,23 @@ def _job(says: str, *headers: str) -> Answer:
     return Answer(says=says, schema="Job", headers=("ETag", *headers))
 
 
+def _text(says: str, *headers: str) -> Answer:
+    return Answer(says=says, schema="Text", media_type=PLAIN, headers=headers)
+
+
 ROUTES = (
     Route(
         method="POST",
         path="jobs",
         name="create_job",
         says="Create a job",
+        parameters=("Idempotency-Key",),
         body=_JOB,
-        answers={201: _job("The job", "Location")},
-        problems=(409, *_WITH_BODY),
+        answers={
+            200: _job("The job, which this request made before", "Location"),
+            201: _job("The job", "Location"),
+        },
+        problems=(409, 422, *_WITH_BODY),
         examples=shown.CREATE,
     ),
     Route(
@@ -253,6 +145,31 @@ ROUTES = (
         answers={204: Answer(says="Nothing of it starts any more")},
         problems=(404, 412),
         examples=shown.DELETE,
+    ),
+    Route(
+        method="POST",
+        path="bulk/jobs",
+        name="bulk_jobs",
+        says=f"Operations on many jobs, one in each of up to {MAX_LINES:,} JSON lines",
+        body=Body(schema="BulkLine", media_type=LINES),
+        answers={200: Answer(says="What came of each line, in order", schema="BulkAnswer", media_type=LINES)},
+        problems=_WITH_BODY,
+        examples=shown.BULK,
+    ),
+    Route(
+        method="POST",
+        path="CreateTimerJob",
+        name="create_timer_job",
+        says="A job, by the request of the Logic Apps template",
+        parameters=("unique",),
+        body=Body(schema="TimerJobRequest"),
+        answers={
+            201: _text("When it fires first", "Location", "ETag"),
+            400: _text("The input is wrong"),
+            409: _text("There is nothing to run, or a job has this timerjobid"),
+        },
+        problems=_WITH_BODY,
+        examples=shown.TEMPLATE,
     ),
     Route(
         method="POST",

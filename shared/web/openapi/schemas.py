@@ -13,7 +13,9 @@ from pydantic.json_schema import models_json_schema
 from shared.jobs.fields import OfModel, matching
 from shared.jobs.request import AnyAction, JobRequest, Trigger
 from shared.jobs.spec import READ_ONLY
+from shared.jobs.template import TimerJobRequest
 from shared.recurrence import MonthlyOccurrence, Recurrence, RecurrenceSchedule
+from shared.web.bulk import BulkLine
 from shared.web.preview import PreviewRequest
 
 PREFIX = "#/components/schemas/"
@@ -147,6 +149,20 @@ class Occurrences(Answer):
     value: list[Occurrence]
 
 
+class BulkAnswer(Answer):
+    """What came of a line; or, without a status, from which line on nothing was done (`stoppedAt`)."""
+
+    line: int | None = None
+    op: str | None = None
+    id: str | None = None
+    status: int | None = None
+    etag: str | None = None
+    run: int | None = None
+    problem: "Problem | None" = None
+    stopped_at: int | None = None
+    detail: str | None = None
+
+
 class Preview(Answer):
     """What a trigger would do."""
 
@@ -183,9 +199,12 @@ class Problem(Answer):
     errors: Annotated[list[InputFault], Field(min_length=1)] | None = None
 
 
-REQUESTS: tuple[type[BaseModel], ...] = (JobRequest, PreviewRequest)
+REQUESTS: tuple[type[BaseModel], ...] = (JobRequest, BulkLine, TimerJobRequest, PreviewRequest)
 PARTS: tuple[type[BaseModel], ...] = (Recurrence, RecurrenceSchedule, MonthlyOccurrence)
-ANSWERS: tuple[type[BaseModel], ...] = (Job, Jobs, Run, Stretch, Runs, Occurrences, Preview, Health, Problem)
+ANSWERS: tuple[type[BaseModel], ...] = (
+    *(Job, Jobs, Run, Stretch, Runs, Occurrences),
+    *(BulkAnswer, Preview, Health, Problem),
+)
 
 
 def components() -> dict[str, Any]:
@@ -202,6 +221,8 @@ def components() -> dict[str, Any]:
     _allow_expressions(found["Trigger"]["properties"], "recurrence")
     _allow_short_forms(found["JobRequest"])
     found["PreviewRequest"]["properties"]["trigger"] = refer("Trigger")
+    found["BulkLine"]["properties"]["job"] = refer("JobRequest")
+    found["TimerJobRequest"]["properties"]["action"] = found["JobRequest"]["properties"]["action"]
     return found
 
 
