@@ -15,7 +15,8 @@ from devhost.http_server import HttpServer
 from shared import entry
 from shared.web.openapi.document import BASE, VERSION, document
 from shared.web.openapi.examples import Example
-from shared.web.openapi.routes import ROUTES, Route
+from shared.web.openapi.parts import Route
+from shared.web.openapi.routes import ROUTES
 from tests.documented import fits
 from tests.harness import Bench
 

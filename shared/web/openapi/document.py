@@ -6,7 +6,8 @@ from functools import cache
 from typing import Any
 
 from shared.web.exchange import Request, Response, known_query
-from shared.web.openapi.routes import HEADERS, PARAMETERS, PROBLEMS, ROUTES, USUAL, Answer, Parameter, Route
+from shared.web.openapi.parts import HEADERS, PARAMETERS, PROBLEMS, USUAL, Answer, Parameter, Route
+from shared.web.openapi.routes import ROUTES
 from shared.web.openapi.schemas import components, refer
 
 VERSION = "0.1.0"
