@@ -170,7 +170,8 @@ async def test_many_operations_are_carried_out_in_order(way: Way) -> None:
         operations += [{"op": "put", "id": "bad", "job": {}}]
         way.mishaps = ["lost"]
         answers = list(way.client.bulk(operations))
-        assert [answer["status"] for answer in answers] == [200] * 41 + [204, 404, 400]
+        made_again = [200, 200, 201] + [200] * 37  # the request whose answer was lost had deleted one
+        assert [answer["status"] for answer in answers] == [*made_again, 200, 204, 404, 400]
         assert answers[-1]["problem"]["errors"][0]["field"].startswith("job.")
         assert way.client.get("j1").body["state"] == "Suspended"
         assert len(list(way.client.jobs())) == 39
