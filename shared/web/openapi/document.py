@@ -14,7 +14,7 @@ VERSION = "0.1.0"
 BASE = "/api"
 PROBLEM = "application/problem+json"
 ABOUT = """Jobs that run by the calendar: what to do and when. Times are UTC, durations ISO 8601.
-Properties that do not exist are errors; so are query parameters."""
+Properties that do not exist are errors, and so are query parameters; an empty one counts as absent."""
 KEYS = {
     "key": {"type": "apiKey", "in": "header", "name": "x-functions-key", "description": "a function key"},
     "code": {"type": "apiKey", "in": "query", "name": "code", "description": "the same in the address"},

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shared.jobs import identity
 from shared.jobs.fields import JOB_ID
 from shared.web.bulk import MEDIA_TYPES
 from shared.web.jobs import MAX_OCCURRENCES, MAX_PAGE
@@ -105,7 +106,9 @@ PARAMETERS = {
         says="`true`: the schedule begins anew, even if it means the same as before",
     ),
     "prefix": Parameter(
-        place="query", schema={"type": "string", "pattern": JOB_ID["pattern"]}, says="the beginning of ids"
+        place="query",
+        schema={"type": "string", "pattern": f"^({identity.ID.pattern})?$"},
+        says="the beginning of ids",
     ),
     "state": Parameter(
         place="query", schema={"enum": ["Enabled", "Suspended", "Completed"]}, says="only jobs in this state"
