@@ -1,13 +1,14 @@
 """Requests drawn from the API's own description, sent to a running host: each answer is one that it documents."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.stories.host import HostProcess
+from tests.stories.host import ROOT, HostProcess
 
 HERE = Path(__file__).parent
 KEY = "s3cret"
@@ -30,6 +31,7 @@ async def faults_found(host: HostProcess, folder: Path, *options: str) -> str:
         *("run", f"{host.url}/api/openapi.json", "--header", f"x-functions-key: {KEY}"),
         *("--seed", "1", "--generation-database", "none", "--no-color", "--no-shrink", *options),
         cwd=folder,
+        env=dict(os.environ) | {"PYTHONPATH": str(ROOT)},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
