@@ -39,6 +39,8 @@ class Settings:
     min_interval: timedelta
     max_body: int
     max_actions: int
+    outbound_allow: str
+    outbound_deny: str
     health_key: str
     health_max_detection_age: timedelta
     health_max_overdue: timedelta
@@ -79,6 +81,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         min_interval=read("MIN_INTERVAL", "PT1S", _duration(SECOND, DAY)),
         max_body=read("MAX_BODY", "262144", _integer(1024, 16 * 1024 * 1024)),
         max_actions=read("MAX_ACTIONS", "100", _integer(1, 100)),
+        outbound_allow=read("OUTBOUND_ALLOW", "", str),
+        outbound_deny=read("OUTBOUND_DENY", "", str),
         health_key=read("HEALTH_KEY", "", str),
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),

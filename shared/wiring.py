@@ -17,6 +17,7 @@ from azure.storage.queue.aio import QueueClient
 
 from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
 from shared.engine.actions.http import HttpAction
+from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_endpoints, parse_places
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
 from shared.engine.actions.wait import WaitAction
@@ -54,6 +55,9 @@ from shared.web.runs import RunRoutes
 from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
+
+MAX_ANSWER_HEADERS = 128
+"""An answer with more of them, or one longer than 8,190 bytes, is a fault of the target."""
 
 Transport = AsyncHttpTransport[Any, Any]
 
@@ -155,8 +159,9 @@ async def build(
         opened.push_async_callback(clients.close)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
-        session = await opened.enter_async_context(_http_session())
-        parts = await _parts(settings, clients, session, clock)
+        outbound = _outbound(settings, table_client.url, queue_client.url)
+        session = await opened.enter_async_context(_http_session(outbound))
+        parts = await _parts(settings, clients, session, outbound, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -185,7 +190,18 @@ class _Parts:
     outbox: Outbox | None
 
 
-async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession, clock: Clock) -> _Parts:
+def _outbound(settings: Settings, *own: str) -> Outbound:
+    """Where jobs may call: never the app's own storage, or where its identity gives tokens."""
+    return Outbound(
+        _parsed("OUTBOUND_ALLOW", settings.outbound_allow, parse_places),
+        _parsed("OUTBOUND_DENY", settings.outbound_deny, parse_places),
+        [*own, *identity_endpoints(os.environ)],
+    )
+
+
+async def _parts(
+    settings: Settings, clients: _Clients, session: aiohttp.ClientSession, outbound: Outbound, clock: Clock
+) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
     authorizer = Authorizer(
@@ -199,7 +215,7 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
         "Wait": WaitAction(),
     }
     limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
-    policy = Policy(authorizer, targets, own, limits)
+    policy = Policy(authorizer, outbound, targets, own, limits)
     template_action = read_template_action(settings.template_action, policy, clock())
     outbox = None
     if settings.events_queue:
@@ -212,12 +228,12 @@ async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientS
     )
 
 
-def _http_session() -> aiohttp.ClientSession:
+def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
         auto_decompress=False,
-        # A kept connection may be closed by its other end just as the next request goes out.
-        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        connector=GuardedConnector(outbound),
+        max_headers=MAX_ANSWER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     )

@@ -22,14 +22,15 @@ async def audit(store: Store) -> list[str]:
     - Every run, idle run, its pointer, and history row with its job; every job in the partition of its id.
     - A gate counts just the runs that are under way; nothing waits or is parked where there is room.
     """
-    faults: list[str] = []
+    found: list[str] = []
     for partition in store.jobs.partitions:
         rows = await store.table.scan(partition, " ", "\x7f")
-        faults += [f"{partition}: {fault}" for fault in _faults(partition, rows, len(store.jobs.partitions))]
-    return faults
+        found += [f"{partition}: {fault}" for fault in faults(partition, rows, len(store.jobs.partitions))]
+    return found
 
 
-def _faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
+def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
+    """What is wrong with the rows of one of so many partitions."""
     by_kind: dict[str, list[Any]] = {kind: [] for kind in ("job", "timer", "run", "idle", "past")}
     for row in rows:
         kind = row["RowKey"].split(":")[0]

@@ -41,6 +41,12 @@ def test_an_empty_setting_is_absent() -> None:
         ("QUEUE_NAME", "Timerjobs-Tickets"),
         ("QUEUE_NAME", "a--b"),
         ("EVENTS_QUEUE", "x"),
+        ("MIN_INTERVAL", "PT0S"),
+        ("MIN_INTERVAL", "P2D"),
+        ("MAX_BODY", "1023"),
+        ("MAX_BODY", "256K"),
+        ("MAX_ACTIONS", "0"),
+        ("MAX_ACTIONS", "101"),
     ],
 )
 def test_a_value_out_of_bounds_is_told_with_its_setting(name: str, value: str) -> None:

@@ -195,7 +195,7 @@ class Admin:
 
     async def _insert(self, job: Job, now: datetime) -> bool:
         mark = uuid4().hex
-        await self.tell_of_new(job, now)
+        await self._tell(job, (), now)
         try:
             await self._jobs.create(job, mark)
         except Refused:
@@ -225,10 +225,6 @@ class Admin:
         if runs:
             await self._announcer.runs(self._jobs.partition(new.id))
         return True
-
-    async def tell_of_new(self, job: Job, now: datetime) -> None:
-        """Sends the event of a new job that has nothing to fire."""
-        await self._tell(job, (), now)
 
     async def _tell(self, new: Job, records: Sequence[Stretch], now: datetime, old: Job | None = None) -> None:
         await self._events.ended(new.id, new.core.stamp, records)

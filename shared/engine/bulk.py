@@ -1,7 +1,7 @@
 """Many operations at once: each its own answer, new jobs stored many to a transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,7 +12,7 @@ from shared.engine.admin import Admin, Conditions
 from shared.engine.announce import Announcer
 from shared.engine.handwork import Handwork
 from shared.errors import InvalidInput
-from shared.jobs.model import Job, Run, Waiting
+from shared.jobs.model import Job, Run, State, Waiting
 from shared.storage.jobs import Jobs, creation
 from shared.storage.table import Refused, Write, pack_units
 
@@ -26,7 +26,7 @@ class Order:
     """One operation on one job, and what came of it: its HTTP status with the job, or the run it started; or
     the error that it met. Without either it was not carried out, or not to its end.
 
-    `job_id` is None only where a new job is to be made whose id the server gives.
+    `job_id` is None only of a new job whose id is still to be made.
     """
 
     op: str
@@ -70,8 +70,8 @@ class Bulk:
         been carried out and some not; none is half done.
         """
         room = asyncio.Semaphore(AT_ONCE)
-        for orders_of_several in _rounds(orders):
-            drafts, others = await self._drafted(orders_of_several, now)
+        for one_of_each in _rounds(orders):
+            drafts, others = await self._drafted(one_of_each, now)
             async with asyncio.TaskGroup() as group:
                 for partition, of_partition in _by_partition(drafts, self._jobs).items():
                     for batch in pack_units(of_partition):
@@ -80,8 +80,11 @@ class Bulk:
                     group.create_task(_noted(order, room, self._operation(order, now)))
 
     async def _drafted(self, orders: Sequence[Order], now: datetime) -> tuple[list[_Draft], list[Order]]:
-        """The new jobs that orders ask for, and the other orders: among them those whose body makes no new job,
-        since it may yet be right for one that exists."""
+        """The new jobs that orders ask for, and the other orders.
+
+        Among the others are those whose body makes no new job, since it may yet be right for one that exists;
+        and those whose job would be completed from the start, of which an event tells only if it is new.
+        """
         drafts: list[_Draft] = []
         others: list[Order] = []
         mark = uuid4().hex
@@ -90,9 +93,12 @@ class Bulk:
                 await asyncio.sleep(0)
             try:
                 if order.op == "put":
-                    drafts.append(_Draft(order, self._admin.draft(order.body, now, order.job_id)[0], mark))
-                else:
-                    others.append(order)
+                    job, _ = self._admin.draft(order.body, now, order.job_id)
+                    order.job_id = job.id
+                    if job.state is not State.COMPLETED:
+                        drafts.append(_Draft(order, job, mark))
+                        continue
+                others.append(order)
             except Exception as error:
                 if isinstance(error, InvalidInput) and order.job_id is not None:
                     others.append(order)
@@ -118,16 +124,14 @@ class Bulk:
         rest = [draft for draft in batch if draft not in alone]
         if rest:
             await self._create(partition, rest, now, room)
-        await asyncio.gather(*(self._alone(draft, now, room) for draft in alone))
+        await asyncio.gather(*(_noted(d.order, room, self._operation(d.order, now)) for d in alone))
 
     async def _insert(self, partition: str, batch: Sequence[_Draft], now: datetime) -> set[str] | None:
         """Stores new jobs; if that is refused, the ids of those that exist.
 
-        1. Events of those that are completed from the start. 2. The transaction: all of the batch, or none of
-        it. 3. Tickets; a crash before they are sent: detection finds the timers.
+        1. The transaction: all of the batch, or none of it. 2. Tickets; a crash before they are sent: detection
+        finds the timers.
         """
-        for draft in batch:
-            await self._admin.tell_of_new(draft.job, now)
         try:
             await self._jobs.create_all(partition, [write for draft in batch for write in draft.writes])
         except Refused:
@@ -137,10 +141,6 @@ class Bulk:
             draft.order.done(201, draft.job)
         await self._announcer.written(partition, [due for d in batch if (due := d.job.baton_due)], now)
         return None
-
-    async def _alone(self, draft: _Draft, now: datetime, room: asyncio.Semaphore) -> None:
-        draft.order.job_id = draft.job.id
-        await _noted(draft.order, room, self._operation(draft.order, now))
 
     def _operation(self, order: Order, now: datetime) -> Callable[[], Awaitable[None]]:
         """What carries out an order on its own."""
@@ -175,7 +175,7 @@ async def _noted(order: Order, room: asyncio.Semaphore, operation: Callable[[], 
             order.error = error
 
 
-def _rounds(orders: Sequence[Order]) -> Iterator[list[Order]]:
+def _rounds(orders: Sequence[Order]) -> list[list[Order]]:
     """The orders in rounds, none of which has two for the same job."""
     rounds: list[list[Order]] = []
     seen: dict[str, int] = {}
@@ -186,7 +186,7 @@ def _rounds(orders: Sequence[Order]) -> Iterator[list[Order]]:
         if number == len(rounds):
             rounds.append([])
         rounds[number].append(order)
-    yield from rounds
+    return rounds
 
 
 def _by_partition(drafts: Sequence[_Draft], jobs: Jobs) -> dict[str, list[_Draft]]:

@@ -114,7 +114,7 @@ def _parts(body: bytes, max_line: int) -> Iterator[list[_Line]]:
     for number, text in enumerate(BytesIO(body), 1):
         if not text.strip():
             continue
-        part.append(_line(number, text, max_line))
+        part.append(_line(number, text.rstrip(b"\r\n"), max_line))
         size += len(text)
         if len(part) >= PART_LINES or size >= PART_BYTES:
             yield part
@@ -166,7 +166,7 @@ def _answer(line: _Line) -> dict[str, Any]:
     if order.status:
         answer["status"] = order.status
         if isinstance(order.made, Job):
-            return answer | {"id": order.made.id, "etag": entity_tag(order.made)}
+            return answer | {"etag": entity_tag(order.made)}
         return answer | ({"run": order.made.seq} if order.made else {})
     if order.error is None:
         return answer | _refusal(Unavailable("time ran out; it may have been carried out, or not"))

@@ -152,6 +152,12 @@ async def test_a_wrong_request_is_refused_as_a_whole(
     assert at.requests == []
 
 
+async def test_a_line_may_be_as_long_as_a_body(at: Bench) -> None:
+    line = json.dumps(new(0)).encode()
+    answers = await sent(at, [line.ljust(size) + b"\r\n" for size in (256 * 1024, 256 * 1024 + 1)])
+    assert statuses(answers) == [201, 413]
+
+
 @pytest.mark.parametrize("body", [b"", b"\n", b" \r\n\n"])
 async def test_no_lines_are_no_answers(at: Bench, body: bytes) -> None:
     answer = await post(at, body)
@@ -221,6 +227,18 @@ async def test_jobs_that_exist_among_new_ones_are_replaced_and_the_rest_is_still
     assert transactions(at) <= 2 * 4 + 10
 
 
+async def test_a_job_that_is_completed_from_the_start_is_told_of_once(storage: str) -> None:
+    over = daily(endTime="2026-09-08T13:00:00Z")
+    over["trigger"]["skipInitialRun"] = True
+    lines = [{"op": "put", "id": "a", "job": over}, {"op": "put", "job": over}, new(0)]
+    async with bench(storage, EVENTS_QUEUE="bulk-events", HORIZON="PT1M") as at:
+        for first in (201, 200):
+            answers = await sent(at, lines)
+            assert statuses(answers) == [first, 201, first]
+        assert (await got(at, "a"))["state"] == "Completed"
+        assert sum("/bulk-events/messages" in line for line in at.requests) == 3
+
+
 async def test_a_bulk_sent_again_changes_nothing(at: Bench) -> None:
     first = await sent(at, [new(n) for n in range(60)])
     again = await sent(at, [new(n) for n in range(60)])
@@ -278,12 +296,12 @@ async def test_what_dies_between_two_transactions_leaves_whole_jobs(at: Bench) -
 
     at.wire.hold, at.wire.lose_answer = die_after_two, count
     with pytest.raises(BaseExceptionGroup):
-        await sent(at, [new(n) for n in range(400)])
+        await sent(at, [new(n) for n in range(220)])
     at.wire.hold = None
     assert len(await at.rows("job")) == len(await at.rows("timer")) == 100
     assert await audit(at.app.store) == []
-    again = await sent(at, [new(n) for n in range(400)])
-    assert sorted(statuses(again)) == [200] * 100 + [201] * 300
+    again = await sent(at, [new(n) for n in range(220)])
+    assert sorted(statuses(again)) == [200] * 100 + [201] * 120
 
 
 async def test_storage_that_fails_is_told_of_each_line(at: Bench) -> None:
@@ -296,14 +314,14 @@ async def test_storage_that_fails_is_told_of_each_line(at: Bench) -> None:
 
 async def test_a_bulk_that_meets_dispatch_loses_nothing(at: Bench, target: Receiver) -> None:
     often = http_job(target.url, every=10)
-    ids = [f"job-{n:02}" for n in range(30)]
+    ids = [f"job-{n:02}" for n in range(18)]
     first = [{"op": "put", "id": name, "job": often} for name in ids]
     await sent(at, first)
     await at.dispatch()
-    changes: list[Any] = [{"op": "put", "id": name, "job": often | {"description": "other"}} for name in ids[:10]]
-    changes += [{"op": "delete", "id": name} for name in ids[10:15]]
-    changes += [{"op": "suspend", "id": name} for name in ids[15:20]]
-    changes += [{"op": "run", "id": name} for name in ids[20:]]
+    changes: list[Any] = [{"op": "put", "id": name, "job": often | {"description": "other"}} for name in ids[:6]]
+    changes += [{"op": "delete", "id": name} for name in ids[6:9]]
+    changes += [{"op": "suspend", "id": name} for name in ids[9:12]]
+    changes += [{"op": "run", "id": name} for name in ids[12:]]
     for _ in range(4):
         at.clock.advance(seconds=10)
         answers, *_ = await asyncio.gather(sent(at, changes), at.dispatch(), at.take_runs())
@@ -311,10 +329,10 @@ async def test_a_bulk_that_meets_dispatch_loses_nothing(at: Bench, target: Recei
         assert set(statuses(answers)) <= {200, 202, 204, 404}
         assert await audit(at.app.store) == []
     await at.take_runs()
-    for name in ids[:10]:
+    for name in ids[:6]:
         job = await got(at, name)
         assert (job["fired"], job["missed"], job["description"]) == (5, 0, "other")
-    for name in ids[20:]:
+    for name in ids[12:]:
         assert [run["status"] for run in await at.runs(name)] == ["Succeeded"] * 9
 
 
