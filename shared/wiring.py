@@ -1,21 +1,25 @@
-"""The composition root: the only place that builds clients, and all that works with them."""
+"""The composition root: builds all of the app, and what works with what."""
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import aiohttp
 from azure.core.exceptions import ResourceExistsError
-from azure.core.pipeline.transport import AioHttpTransport, AsyncHttpTransport
-from azure.data.tables.aio import TableClient
-from azure.storage.queue import TextBase64EncodePolicy
-from azure.storage.queue.aio import QueueClient
+from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
+from shared.clients import Clients, Transport
+from shared.engine.actions.auth import (
+    Authorizer,
+    CredentialFactory,
+    managed_identity,
+    parse_identity_targets,
+    parse_secret_hosts,
+)
 from shared.engine.actions.http import HttpAction
 from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_endpoints, parse_places
 from shared.engine.actions.outcome import Action
@@ -38,7 +42,7 @@ from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Fault, Misconfigured
 from shared.jobs.limits import Limits
-from shared.settings import STORAGE, Settings
+from shared.settings import Account, Settings
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
 from shared.storage.outbox import Outbox
@@ -58,17 +62,6 @@ T = TypeVar("T")
 
 MAX_ANSWER_HEADERS = 128
 """An answer with more of them, or one longer than 8,190 bytes, is a fault of the target."""
-
-Transport = AsyncHttpTransport[Any, Any]
-
-# The storage emulator's published account, which UseDevelopmentStorage=true stands for.
-EMULATOR = (
-    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
-    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
-    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
-    "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
-    "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,50 +94,6 @@ class App:
         await self.closing.aclose()
 
 
-class _Clients:
-    """Storage clients, opened as they are asked for and closed together."""
-
-    def __init__(self, settings: Settings, transport: Callable[[], Transport]) -> None:
-        emulated = settings.storage == "UseDevelopmentStorage=true"
-        self._connection = EMULATOR if emulated else settings.storage
-        self._transport = transport
-        self._opened = AsyncExitStack()
-        self._queues: dict[str, QueueClient] = {}
-
-    async def close(self) -> None:
-        """Closes all."""
-        await self._opened.aclose()
-
-    async def table(self, name: str) -> TableClient:
-        """The client of a table."""
-        with _connection_text():
-            client = TableClient.from_connection_string(
-                self._connection,
-                name,
-                transport=self._transport(),
-                retry_total=4,
-                retry_backoff_factor=0.3,
-                retry_backoff_max=5,
-            )
-        return await self._opened.enter_async_context(client)
-
-    async def queue(self, name: str) -> QueueClient:
-        """The client of a queue, one for each name."""
-        if name not in self._queues:
-            with _connection_text():
-                client = QueueClient.from_connection_string(
-                    self._connection,
-                    name,
-                    message_encode_policy=TextBase64EncodePolicy(),
-                    transport=self._transport(),
-                    retry_total=4,
-                    initial_backoff=1,
-                    increment_base=1,
-                )
-            self._queues[name] = await self._opened.enter_async_context(client)
-        return self._queues[name]
-
-
 async def build(
     settings: Settings, *, clock: Clock = utc_now, transport: Callable[[], Transport] = AioHttpTransport
 ) -> App:
@@ -155,7 +104,7 @@ async def build(
     does not answer.
     """
     async with AsyncExitStack() as opened:
-        clients = _Clients(settings, transport)
+        clients = Clients(settings.account, transport)
         opened.push_async_callback(clients.close)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
@@ -200,7 +149,7 @@ def _outbound(settings: Settings, *own: str) -> Outbound:
 
 
 async def _parts(
-    settings: Settings, clients: _Clients, session: aiohttp.ClientSession, outbound: Outbound, clock: Clock
+    settings: Settings, clients: Clients, session: aiohttp.ClientSession, outbound: Outbound, clock: Clock
 ) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
@@ -208,6 +157,7 @@ async def _parts(
         _parsed("IDENTITY_TARGETS", settings.identity_targets, parse_identity_targets),
         _parsed("SECRET_HOSTS", settings.secret_hosts, parse_secret_hosts),
         os.environ,
+        own_identity(settings.account),
     )
     actions: dict[str, Action] = {
         "Http": HttpAction(session, authorizer),
@@ -228,6 +178,11 @@ async def _parts(
     )
 
 
+def own_identity(account: Account) -> CredentialFactory:
+    """The identity that jobs mean unless they name one: that by which the app uses its storage."""
+    return lambda client_id: managed_identity(client_id or account.client_id or None)
+
+
 def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
@@ -237,14 +192,6 @@ def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     )
-
-
-@contextmanager
-def _connection_text() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:  # its text may hold a key
-        raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
 
 
 def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:

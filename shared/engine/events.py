@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs.context import TOLD, Completion, job_event
-from shared.jobs.model import Ended, Stretch
+from shared.jobs.model import Ended, Status, Stretch
 from shared.storage.outbox import Outbox
 from shared.storage.table import StoreFailed
 
@@ -14,7 +14,10 @@ log = logging.getLogger("timerjobs.events")
 
 
 class Events:
-    """Sends events before what they tell of is recorded, so at least once; without a queue, none."""
+    """Sends events before what they tell of is recorded, so at least once; without a queue, none.
+
+    Failed runs are logged besides: an alert looks for that line, queue or none.
+    """
 
     def __init__(self, outbox: Outbox | None) -> None:
         self._outbox = outbox
@@ -22,6 +25,12 @@ class Events:
     async def ended(self, job_id: str, stamp: str, records: Iterable[Ended | Stretch]) -> None:
         """Tells of the runs and stretches that did not succeed."""
         for record in records:
+            if record.status in (Status.FAILED, Status.TIMED_OUT):
+                message = "a run has failed: job %s, run %d: %s: %s"
+                about = {"job": job_id, "run": record.seq}
+                log.warning(
+                    message, job_id, record.seq, record.status, record.reason, extra={"action": "execute", **about}
+                )
             if str(record.status) in TOLD:
                 await self._send(job_event(job_id, stamp, record))
 

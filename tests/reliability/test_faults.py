@@ -71,7 +71,9 @@ def jobs(url: str) -> dict[str, tuple[int, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_nothing_is_lost(storage: str, target: Receiver, seed: int) -> None:
+async def test_nothing_is_lost(
+    storage: str, target: Receiver, seed: int, tell: Callable[[str, int], None]
+) -> None:
     dice = random.Random(seed)
     clock = Clock()
     post = Post(clock)
@@ -102,8 +104,7 @@ async def test_nothing_is_lost(storage: str, target: Receiver, seed: int) -> Non
         assert await audit(at.app.store) == []
         for job_id, (every, _) in made.items():
             await check(at, target, job_id, every)
-    calls = [hit.key for hit in target.hits]
-    print(f"seed {seed}: {len(set(calls))} calls, {len(calls) - len(set(calls))} of them repeated")
+    tell("actions called while storage and tickets failed", len({hit.key for hit in target.hits}))
 
 
 async def live(dice: random.Random, clock: Clock, post: Post, processes: list[Bench]) -> None:

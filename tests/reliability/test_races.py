@@ -20,6 +20,8 @@ from tests.reliability.post import Post, recover
 from tests.reliability.turns import interleave
 
 Work = Callable[[Bench], Awaitable[Any]]
+Tell = Callable[[str, int], None]
+FIGURE = "interleavings of two works"
 
 
 def asking(operation: str, body: Callable[[Clock, str], Any] | None = None) -> Callable[[str], Work]:
@@ -135,17 +137,17 @@ async def arena(storage: str, request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize("name", WORKS)
-async def test_two_at_one_job(arena: Arena, name: str) -> None:
-    await play_each(arena, name, EACH)
+async def test_two_at_one_job(arena: Arena, name: str, tell: Tell) -> None:
+    tell(FIGURE, await play_each(arena, name, EACH))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", WORKS)
-async def test_two_at_one_job_in_every_way(arena: Arena, name: str) -> None:
-    await play_each(arena, name, 1)
+async def test_two_at_one_job_in_every_way(arena: Arena, name: str, tell: Tell) -> None:
+    tell(FIGURE, await play_each(arena, name, 1))
 
 
-async def play_each(arena: Arena, name: str, each: int) -> None:
+async def play_each(arena: Arena, name: str, each: int) -> int:
     """Plays each so many-th interleaving of a work with itself and those behind it in the list."""
     played = 0
     for pair in [pair for pair in PAIRS if pair[0] == name]:
@@ -153,7 +155,7 @@ async def play_each(arena: Arena, name: str, each: int) -> None:
             if number % each == PAIRS.index(pair) % each:
                 await play(arena, pair[::-1] if swapped else pair, first, second)
                 played += 1
-    print(f"{name} and each other: {played} interleavings")
+    return played
 
 
 async def interleavings(arena: Arena, pair: tuple[str, str]) -> list[tuple[int, int, bool]]:
