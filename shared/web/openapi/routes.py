@@ -68,8 +68,9 @@ ROUTES = (
         path="jobs/{id}/suspend",
         name="suspend_job",
         says="Stop dispatching a job; may be repeated",
+        parameters=("If-Match",),
         answers={200: _job("The job, Suspended")},
-        problems=(404, 409),
+        problems=(404, 409, 412),
         examples=shown.SUSPEND,
     ),
     Route(
@@ -77,8 +78,9 @@ ROUTES = (
         path="jobs/{id}/resume",
         name="resume_job",
         says="Dispatch a job again; may be repeated",
+        parameters=("If-Match",),
         answers={200: _job("The job, Enabled")},
-        problems=(404, 409),
+        problems=(404, 409, 412),
         examples=shown.RESUME,
     ),
     Route(
