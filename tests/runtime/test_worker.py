@@ -47,6 +47,7 @@ FUNCTIONS = {
     "create_timer_job": http("POST", "CreateTimerJob"),
     "preview": http("POST", "preview"),
     "health": http("GET", "health", "ANONYMOUS"),
+    "openapi": http("GET", "openapi.json"),
     "dispatch": queue("%QUEUE_NAME%"),
     "poison": queue("%QUEUE_NAME%-poison"),
     "detect": [{"type": "timerTrigger", "name": "timer", "schedule": "%DETECTION_SCHEDULE%", "useMonitor": False}],
