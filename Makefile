@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PORT ?= 7071
+# Processes that tests run in, each with an Azurite of its own.
+WORKERS ?= 2
 
 PY := .venv/bin/python
 # A stamp is touched when all of its part is installed, so an interrupted install leaves none.
@@ -20,7 +22,7 @@ run: check $(VENV) $(NODE) ## run the app on this machine with its storage: make
 	@exec $(PY) -m devhost --port $(PORT)
 
 test: lint $(NODE) ## lint, types and every test but the long ones
-	$(PY) -m pytest -m "not soak"
+	$(PY) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile
 
 lint: check $(VENV) ## style, format and types only
 	$(PY) -m ruff check .
