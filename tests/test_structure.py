@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Each may import what stands before it, and itself.
-ORDER = ["errors", "expressions", "recurrence", "jobs", "settings", "storage", "engine", "web"]
+ORDER = ["errors", "expressions", "recurrence", "jobs", "workflow", "settings", "storage", "engine", "web"]
 ORDER += ["wiring", "entry", "function_app"]
 AZURE_IN = ("shared/storage/", "shared/wiring.py", "shared/entry.py", "shared/engine/actions/", "function_app.py")
 MAX_LINES = 330

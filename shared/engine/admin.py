@@ -3,7 +3,7 @@
 Each is one conditional transaction, tried again on a race.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +18,7 @@ from shared.engine.removal import Remover
 from shared.errors import Conflict, Fault, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from shared.jobs.definition import Definition, load_definition, pack_definition
 from shared.jobs.identity import new_id
-from shared.jobs.model import Idle, Job, Run, State, Stretch
+from shared.jobs.model import TIMER_JOB, Idle, Job, Run, State, Stretch
 from shared.jobs.spec import JobBody, parse_job
 from shared.jobs.times import floor_second
 from shared.jobs.transitions import (
@@ -32,6 +32,7 @@ from shared.jobs.transitions import (
     suspended,
     timing_of,
 )
+from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.table import Refused, StoreFailed
@@ -71,6 +72,7 @@ class Admin:
         announcer: Announcer,
         policy: Policy,
         events: Events,
+        hosts: Hosts,
     ) -> None:
         self._jobs = jobs
         self._runs = runs
@@ -78,6 +80,7 @@ class Admin:
         self._announcer = announcer
         self._policy = policy
         self._events = events
+        self._hosts = hosts
 
     async def get(self, job_id: str) -> Job:
         """The job. Raises NotFound, also while it is being deleted."""
@@ -91,6 +94,7 @@ class Admin:
         asked = parse_job(body, floor_second(now))
         self._policy.check(asked.definition, asked.short, now)
         job = created(asked.id or new_id(), asked.definition, asked.state, now)
+        await self._know_type(asked.definition)
         for _ in range(TRIES):
             if await self._insert(job, now):
                 return job
@@ -113,11 +117,13 @@ class Admin:
                 asked = _parse_for(job_id, body, floor_second(now))
                 self._policy.check(asked.definition, asked.short, now)
                 new = created(job_id, asked.definition, asked.state, now)
+                await self._know_type(asked.definition)
                 if await self._insert(new, now):
                     return new, True
                 continue
             change, asked = _replacement(old, body, now, replay)
             self._policy.check(asked.definition, asked.short, now)
+            await self._know_type(asked.definition)
             if change.job == old or await self._commit(old, change, now):
                 return change.job, False
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -147,6 +153,11 @@ class Admin:
             await self._remover.finish(job_id)
             return
         raise Unavailable(f"job {job_id!r} keeps being changed")
+
+    async def _know_type(self, definition: Mapping[str, Any]) -> None:
+        """Before the first job of a service type exists, detection is told to look for its runs."""
+        if (service_type := definition["serviceType"]) != TIMER_JOB:
+            await self._hosts.know(service_type)
 
     async def _standing(self, job_id: str) -> Job | None:
         """The job, or None; a removal that is under way is finished first."""
@@ -197,7 +208,7 @@ class Admin:
             await self._shorten_history(new.id, limit)
         await self._announce(new, now)
         if runs:
-            await self._announcer.runs(self._jobs.partition(new.id))
+            await self._announcer.runs(self._jobs.partition(new.id), [run.service_type for run in runs])
         return True
 
     async def _tell(self, new: Job, records: Sequence[Stretch], now: datetime, old: Job | None = None) -> None:

@@ -8,16 +8,19 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.engine.aiming import Pass
-from shared.engine.announce import Announcer
+from shared.engine.announce import TAKE, Announcer
 from shared.engine.crew import Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
+from shared.engine.loading import Loader, handed_back
 from shared.engine.removal import Remover
+from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
-from shared.jobs.model import Removal, Run
+from shared.jobs.model import Idle, Removal, Run
 from shared.jobs.times import EPOCH, floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
+from shared.workflow import registered
 
 log = logging.getLogger("timerjobs.dispatch")
 
@@ -26,7 +29,6 @@ PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
 PATIENCE = timedelta(seconds=2)
-TAKE = 100
 # How long a ticket for runs rests when this process executes all it can.
 CROWDED = timedelta(seconds=5)
 
@@ -40,6 +42,7 @@ class Line:
     announcer: Announcer
     firer: Firer
     remover: Remover
+    loader: Loader
 
 
 class Dispatcher:
@@ -127,8 +130,7 @@ class Dispatcher:
         finally:
             capacity.release(room)
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            for _ in range(0, fired.unlocked, TAKE):
-                await self._line.announcer.runs(partition)
+            await self._line.announcer.runs(partition, fired.unlocked)
         return fired
 
     async def _remove(self, timer: Removal, now: datetime) -> None:
@@ -140,24 +142,41 @@ class Dispatcher:
     async def take_runs(self, partition: str) -> None:
         """Executes up to 100 of the partition's runs that are unlocked or whose lock ran out.
 
-        Taken by one transaction; one more ticket goes out if there are more.
+        Taken by one transaction; those that wait for a workflow of this app by one each. Runs of hosts elsewhere
+        whose lock ran out are handed back to wait for another. One more ticket goes out if there are more.
         """
         now = self._shop.clock()
-        free = await self._shop.runs.free(partition, now, self._shop.lock_duration, TAKE)
-        room = self._shop.capacity.reserve(len(free))
-        if free and room == 0:
-            await self._come_again(partition)
-            return
+        free = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE)
+        own = [run for run in free if is_own(run.service_type)]
+        waiting = await self._waiting(partition)
+        room = self._shop.capacity.reserve(len(own) + len(waiting))
         async with Crew(partition, self._shop) as crew:
             try:
-                for run in await self._take(partition, free[:room], now):
+                for run in free:
+                    if not is_own(run.service_type):
+                        crew.leave(await handed_back(run, self._shop.leaver, now))
+                for run in await self._take(partition, own[:room], now):
                     crew.start(run)
+                for idle in waiting[: room - min(room, len(own))]:
+                    if loaded := await self._line.loader.take(idle, self._owner, now + self._shop.lock_duration):
+                        crew.start(loaded)
             finally:
                 self._shop.capacity.release(room)
-            if room < len(free) or len(free) == TAKE:
+            if own + waiting and room == 0:
+                await self._come_again(partition)
+            elif room < len(own) + len(waiting) or TAKE in (len(free), len(waiting)):
                 await self._line.tickets.send(Ticket(partition))
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
+
+    async def _waiting(self, partition: str) -> list[Idle]:
+        """Up to 100 runs that wait for this app's workflows."""
+        found: list[Idle] = []
+        for service_type in registered():
+            found += await self._line.loader.waiting(partition, service_type, TAKE - len(found))
+            if len(found) == TAKE:
+                break
+        return found
 
     async def _come_again(self, partition: str) -> None:
         """Puts a ticket for runs off, since this process executes all it can; one for each partition is enough."""

@@ -25,11 +25,11 @@ Due = Baton | Idle | BadTimer
 @dataclass(slots=True)
 class Fired:
     """What firing comes to, as it goes: `start` is given each run locked by this process as soon as it is
-    committed; how many more wait for an executor, the seconds at which moved timers are due next, how many
-    timers were dealt with, and whether another pass was met."""
+    committed; the service types of the others, which wait for an executor; the seconds at which moved timers are
+    due next, how many timers were dealt with, and whether another pass was met."""
 
     start: Callable[[Run], None]
-    unlocked: int = 0
+    unlocked: list[str] = field(default_factory=list)
     dues: set[datetime] = field(default_factory=set)
     turns: int = 0
     met_another: bool = False
@@ -155,7 +155,7 @@ class Firer:
         """Whether the first of these shots that leaves a trace bears this pass's mark."""
         for shot in gone:
             if shot.run:
-                run = await self._runs.get(shot.run.job_id, shot.run.seq)
+                run = await self._runs.find(shot.run.job_id, shot.run.seq)
                 return run is not None and run.mark == this.mark
             if shot.records:
                 slot = await self._runs.slot(shot.job_id, shot.records[-1].seq, shot.history_limit)
@@ -163,7 +163,7 @@ class Firer:
         return False
 
     async def _etag(self, shot: Shot) -> str:
-        run = await self._runs.get(shot.run.job_id, shot.run.seq) if shot.run else None
+        run = await self._runs.get(shot.run.job_id, shot.run.seq) if shot.run and shot.run.owner else None
         return run.etag if run else ""
 
     def _won(self, shots: Sequence[Shot], etags: Sequence[str], fired: Fired) -> None:
@@ -174,7 +174,7 @@ class Firer:
             if shot.run and shot.run.owner and etag:
                 fired.start(replace(shot.run, etag=etag))
             elif shot.run and not shot.run.owner:
-                fired.unlocked += 1
+                fired.unlocked.append(shot.run.service_type)
             for record in shot.records:
                 log.warning(
                     "job %s: %s: %d occurrences: %s",

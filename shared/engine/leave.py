@@ -30,30 +30,32 @@ TRIES = 20
 @dataclass(slots=True)
 class Left:
     """What came of runs leaving: the seconds at which resting ones are due; and what was let through a gate,
-    `runs` to be started here, whether there are others for somebody else, and whether a baton was put back
+    `runs` to be started here, the service types of `others` for somebody else, and whether a baton was put back
     that is due already."""
 
     dues: list[datetime] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    left_to_others: bool = False
+    others: list[str] = field(default_factory=list)
     again: bool = False
 
 
 class Leaver:
-    """Commits endings and rests of the runs that this process (`owner`) holds."""
+    """Commits endings and rests of the runs that this process (`owner`) holds. `keeps`: history records them."""
 
-    def __init__(self, jobs: Jobs, runs: Runs, owner: str, lock_duration: timedelta, clock: Clock) -> None:
+    def __init__(
+        self, jobs: Jobs, runs: Runs, owner: str, lock_duration: timedelta, clock: Clock, keeps: bool = True
+    ) -> None:
         self._jobs = jobs
         self._runs = runs
         self._owner = owner
         self._lock_duration = lock_duration
         self._clock = clock
+        self._keeps = keeps
 
     def rest(self, run: Run, resting: Resting) -> Rest:
         """The unit that lets a run rest. A second take-over count begins when it wakes."""
         idle = replace(run, state=resting.state, steady=run.takeovers, mark=uuid4().hex)
-        due = max(ceil_second(resting.due), floor_second(self._clock()))
-        return Rest(run=idle, due=due)
+        return Rest(run=idle, due=when_due(resting.due, self._clock()))
 
     async def ending(self, run: Run, ended: Ended, reread: bool = False) -> Ending:
         """The unit that completes a run.
@@ -67,7 +69,13 @@ class Leaver:
         crowded = not run.gated and (2 * (lived + 2) >= limit or run.by_hand)
         slot = await self._runs.slot(run.job_id, run.seq, limit) if crowded or reread else None
         return Ending(
-            run=run, ended=ended, summary=summary(ended), history_limit=limit, mark=uuid4().hex, slot=slot
+            run=run,
+            ended=ended,
+            summary=summary(ended),
+            history_limit=limit,
+            mark=uuid4().hex,
+            slot=slot,
+            kept=self._keeps,
         )
 
     async def held(self, partition: str, batch: Sequence[Ending | Rest]) -> list[Ending | Rest]:
@@ -106,7 +114,8 @@ class Leaver:
         except StoreFailed as failure:
             await self._commit(partition, await self._still_held(batch, failure), left)
         else:
-            left.dues += [unit.due for unit in batch if isinstance(unit, Rest)]
+            for unit in batch:
+                _rested(unit, left)
 
     async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
         if len(batch) == 1:
@@ -141,7 +150,7 @@ class Leaver:
         if isinstance(unit, Rest):
             idle = await self._runs.idle(run.job_id, run.seq)
             if idle is not None and idle.run.mark == run.mark:
-                left.dues.append(unit.due)
+                _rested(unit, left)
                 return
         elif await self._is_recorded(unit):
             return
@@ -188,7 +197,8 @@ class Leaver:
             return
         runs = await self._runs.of_job(ending.run.job_id)
         left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
-        left.left_to_others = left.again = True  # perhaps: a look more does no harm
+        left.others.append(ending.run.service_type)  # perhaps: a look more does no harm
+        left.again = True
 
     def _let_through(self, unit: Ending, etags: Sequence[str], left: Left) -> None:
         if unit.change is None:
@@ -198,7 +208,7 @@ class Leaver:
             if run.owner == self._owner:
                 left.runs.append(replace(run, etag=versions[run_key(run.job_id, run.seq)]))
             else:
-                left.left_to_others = True
+                left.others.append(run.service_type)
         left.again = left.again or unit.change.baton is not None
 
     async def _change(self, ending: Ending) -> GateChange | None:
@@ -218,6 +228,18 @@ class Leaver:
         await asyncio.sleep(1)
         now = self._clock()
         return [u for u in batch if u.run.locked_until and now < u.run.locked_until - SKEW]
+
+
+def when_due(at: datetime, now: datetime) -> datetime:
+    """The second under which a run rests until `at`: never before the second of writing."""
+    return max(ceil_second(at), floor_second(now))
+
+
+def _rested(unit: Ending | Rest, left: Left) -> None:
+    if isinstance(unit, Rest) and unit.due is not None:
+        left.dues.append(unit.due)
+    elif isinstance(unit, Rest):
+        left.others.append(unit.run.service_type)
 
 
 def gate_change(
@@ -242,6 +264,7 @@ def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_unt
 
 def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
     """The run of an occurrence that was given its number, unlocked."""
+    definition = load_definition(job.core.definition)
     return Run(
         job_id=job.id,
         seq=place.seq,
@@ -252,6 +275,8 @@ def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
         window=place.window,
         by_hand=place.by_hand,
         gated=gated,
+        service_type=definition.service_type,
+        activation=definition.activation,
     )
 
 

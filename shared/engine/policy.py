@@ -27,7 +27,7 @@ class Policy:
         """Raises InvalidInput with all that is not allowed; `short`: the action was given as `action`."""
         faults = [
             fault.under("action.inputs" if short else f"actions.{name}.inputs")
-            for name, action in definition["actions"].items()
+            for name, action in definition.get("actions", {}).items()
             for fault in self._faults(action["type"], action["inputs"], now)
         ]
         if faults:

@@ -8,6 +8,7 @@ from uuid import uuid4
 from shared.errors import TimerJobsError
 from shared.web.exchange import Request, Response, problem
 from shared.web.health import HealthRoute
+from shared.web.hosts import HostRoutes
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
@@ -25,6 +26,7 @@ class Api:
     runs: RunRoutes
     preview: PreviewRoute
     health: HealthRoute
+    hosts: HostRoutes
 
 
 async def respond(operation: Operation, request: Request) -> Response:

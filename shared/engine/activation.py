@@ -1,0 +1,162 @@
+"""Which instances of other service types are runnable or activatable; the generic host that is built in."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import aiohttp
+
+from shared.engine.workflows import is_own
+from shared.jobs.instance import ANY, WAS, Activation, read_activation
+from shared.storage.hosts import Census, Host, Hosts, Wake
+from shared.storage.loads import Loads
+from shared.storage.runs import SKEW
+from shared.storage.table import Refused
+from shared.storage.tickets import Ticket, Tickets
+
+log = logging.getLogger("timerjobs.activate")
+
+FORGET_AFTER = timedelta(hours=1)
+BACK_OFF_FIRST = timedelta(seconds=30)
+BACK_OFF_LONGEST = timedelta(hours=1)
+ANSWER_WITHIN = 10  # seconds
+
+
+def is_live(host: Host, now: datetime, lease: timedelta) -> bool:
+    """Whether others must count a host as living; a lease longer than any was written by a wrong clock."""
+    return now - SKEW <= host.locked_until <= now + lease + 2 * SKEW
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """What waits for hosts: each service type with the partitions its runs wait in; `activatable` are those whose
+    runs nobody alive can load."""
+
+    partitions: Mapping[str, Sequence[str]]
+    activatable: Sequence[str]
+
+
+class Search:
+    """Finds what waits for hosts, by key range: at a cost of what waits, whatever the number of jobs."""
+
+    def __init__(self, hosts: Hosts, loads: Loads, partitions: Sequence[str], lease: timedelta) -> None:
+        self._hosts = hosts
+        self._loads = loads
+        self._partitions = partitions
+        self._lease = lease
+
+    async def runnable(self, census: Census, now: datetime) -> Runnable:
+        """The runs that wait, by service type."""
+        found: dict[str, list[str]] = {}
+        types = await asyncio.gather(*(self._loads.types(partition) for partition in self._partitions))
+        for partition, names in zip(self._partitions, types, strict=True):
+            for name in names:
+                found.setdefault(name, []).append(partition)
+        served = {name for host in census.hosts if is_live(host, now, self._lease) for name in host.service_types}
+        activatable = [name for name in found if not is_own(name) and name not in served]
+        return Runnable(found, activatable)
+
+    async def activatable(self, now: datetime) -> dict[str, list[Activation]]:
+        """QueryActivatableWorkflows: the activation parameters of the instances that nobody alive can load, by
+        service type. The event may be raised again from here on."""
+        await self._hosts.clear(ANY)
+        runnable = await self.runnable(await self._hosts.census(), now)
+        found = {}
+        for name in runnable.activatable:
+            texts = [await self._loads.activations(partition, name) for partition in runnable.partitions[name]]
+            parameters = [read_activation(text) for text in sorted({text for some in texts for text in some})]
+            if parameters:
+                found[name] = parameters
+        return found
+
+
+class GenericHost:
+    """The generic host that is built in: it activates hosts by one request to the endpoint that the activation
+    parameters name, and again after a growing while if none has registered since."""
+
+    def __init__(self, hosts: Hosts, search: Search, session: aiohttp.ClientSession) -> None:
+        self._hosts = hosts
+        self._search = search
+        self._session = session
+
+    async def serve(self, activatable: Sequence[str], wakes: Mapping[str, Wake], now: datetime) -> None:
+        """Activates hosts of those service types whose turn has come.
+
+        1. Claims each attempt, with the time of the next one. A crash after it: the next attempt comes then.
+        2. Sends the request. Its answer is logged; what counts is whether a host registers.
+        """
+        due = [name for name in activatable if name not in wakes or wakes[name].next_at <= now]
+        if not due:
+            return
+        parameters = await self._search.activatable(now)
+        for name in due:
+            if name not in parameters:
+                continue
+            wake = wakes.get(name) or Wake(service_type=name, tries=0, next_at=now)
+            pause = min(BACK_OFF_FIRST * 2 ** min(wake.tries, 10), BACK_OFF_LONGEST)
+            chosen = parameters[name][wake.tries % len(parameters[name])]
+            if await self._hosts.claim(replace(wake, tries=wake.tries + 1, next_at=now + pause)):
+                await self._activate(name, chosen)
+
+    async def _activate(self, service_type: str, activation: Activation) -> None:
+        about = {"action": "activate", "serviceType": service_type}
+        body = {"activationType": WAS, "serviceType": service_type} | activation.view()
+        try:
+            async with (
+                asyncio.timeout(ANSWER_WITHIN),
+                self._session.post(activation.endpoint, json=body, allow_redirects=False) as answer,
+            ):
+                log.info("activated %s: %d", service_type, answer.status, extra=about)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            log.warning("could not activate %s: %s: %s", service_type, type(error).__name__, error, extra=about)
+
+
+class Watch:
+    """The part of detection that concerns hosts."""
+
+    def __init__(
+        self, hosts: Hosts, search: Search, generic: GenericHost, tickets: Tickets, lease: timedelta
+    ) -> None:
+        self._hosts = hosts
+        self._search = search
+        self._generic = generic
+        self._tickets = tickets
+        self._lease = lease
+
+    async def cycle(self, now: datetime) -> None:
+        """Raises the events of what is runnable, and of what is activatable; lets the generic host do its part.
+
+        One request while no job ever had a service type but TimerJob; else one more for each partition, and for
+        each service type that waits there. A crash anywhere: the next cycle does the same again.
+        """
+        census = await self._hosts.census()
+        await self._forget(census, now)
+        if not census.raised:
+            return
+        runnable = await self._search.runnable(census, now)
+        for name, partitions in runnable.partitions.items():
+            if is_own(name):
+                for partition in partitions:
+                    await self._tickets.send(Ticket(partition))
+            elif not census.raised.get(name):
+                await self._raise(name)
+        if runnable.activatable:
+            if not census.raised.get(ANY):
+                await self._raise(ANY)
+            generic = [host for host in census.hosts if ANY in host.service_types]
+            if not any(is_live(host, now, self._lease) for host in generic):
+                await self._generic.serve(runnable.activatable, census.wakes, now)
+
+    async def _raise(self, service_type: str) -> None:
+        if await self._hosts.raise_event(service_type):
+            what = "activatable" if service_type == ANY else "runnable"
+            log.info("%s has %s instances", service_type, what, extra={"action": "raise"})
+
+    async def _forget(self, census: Census, now: datetime) -> None:
+        for host in census.hosts:
+            if host.locked_until < now - FORGET_AFTER:
+                with suppress(Refused):
+                    await self._hosts.remove(host)
