@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from shared.jobs.instance import check_result, check_service_type, pack_state
@@ -19,6 +19,14 @@ class Delayed(Leave):
     def __init__(self, until: datetime) -> None:
         self.until = until
         super().__init__(f"until {until}")
+
+
+class Lost(Leave):
+    """The run is not this process's any more; `cause` says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        self.cause = cause
+        super().__init__(str(cause))
 
 
 class Completed(Leave):
@@ -54,7 +62,7 @@ class Context:
     async def save(self, state: Any) -> None:
         """Stores the state (JSON, at most 256 KiB compressed). If the process dies, the run goes on with it.
 
-        Raises InvalidInput, TooLarge; an internal error, not to be caught, if the run has been taken over.
+        Raises InvalidInput, TooLarge. If the run has been taken over, the function is left here for good.
         """
         await self.keep(pack_state(state))
         self.state = state
@@ -68,7 +76,7 @@ class Context:
         if at.tzinfo is None:
             raise ValueError("an instant needs a zone: datetime(..., tzinfo=UTC)")
         pack_state(self.state)
-        raise Delayed(at)
+        raise Delayed(at.astimezone(UTC))
 
     def complete(self, result: Any = None) -> NoReturn:
         """Ends the run, Succeeded, its record bearing `result` (JSON, at most 32 KiB compressed)."""

@@ -63,7 +63,10 @@ class Search:
         """QueryActivatableWorkflows: the activation parameters of the instances that nobody alive can load, by
         service type. The event may be raised again from here on."""
         await self._hosts.clear(ANY)
-        runnable = await self.runnable(await self._hosts.census(), now)
+        return await self.parameters(await self.runnable(await self._hosts.census(), now))
+
+    async def parameters(self, runnable: Runnable) -> dict[str, list[Activation]]:
+        """The activation parameters of what is activatable; a service type that has none is left out."""
         found = {}
         for name in runnable.activatable:
             texts = [await self._loads.activations(partition, name) for partition in runnable.partitions[name]]
@@ -82,19 +85,18 @@ class GenericHost:
         self._search = search
         self._session = session
 
-    async def serve(self, activatable: Sequence[str], wakes: Mapping[str, Wake], now: datetime) -> None:
-        """Activates hosts of those service types whose turn has come.
+    async def serve(self, runnable: Runnable, wakes: Mapping[str, Wake], now: datetime) -> None:
+        """Activates hosts of those activatable service types whose turn has come.
 
-        1. Claims each attempt, with the time of the next one. A crash after it: the next attempt comes then.
-        2. Sends the request. Its answer is logged; what counts is whether a host registers.
+        1. Clears the event, as whoever asks for the parameters does. A crash after it: it is raised again.
+        2. Claims each attempt, with the time of the next one. A crash after it: the next attempt comes then.
+        3. Sends the request. Its answer is logged; what counts is whether a host registers.
         """
-        due = [name for name in activatable if name not in wakes or wakes[name].next_at <= now]
-        if not due:
-            return
-        parameters = await self._search.activatable(now)
-        for name in due:
-            if name not in parameters:
-                continue
+        due = [name for name in runnable.activatable if name not in wakes or wakes[name].next_at <= now]
+        parameters = await self._search.parameters(replace(runnable, activatable=due))
+        if parameters:
+            await self._hosts.clear(ANY)
+        for name in parameters:
             wake = wakes.get(name) or Wake(service_type=name, tries=0, next_at=now)
             pause = min(BACK_OFF_FIRST * 2 ** min(wake.tries, 10), BACK_OFF_LONGEST)
             chosen = parameters[name][wake.tries % len(parameters[name])]
@@ -148,7 +150,7 @@ class Watch:
                 await self._raise(ANY)
             generic = [host for host in census.hosts if ANY in host.service_types]
             if not any(is_live(host, now, self._lease) for host in generic):
-                await self._generic.serve(runnable.activatable, census.wakes, now)
+                await self._generic.serve(runnable, census.wakes, now)
 
     async def _raise(self, service_type: str) -> None:
         if await self._hosts.raise_event(service_type):

@@ -13,10 +13,10 @@ from shared.engine.clock import Clock
 from shared.engine.hosting import Hosting
 from shared.engine.leave import about
 from shared.engine.loading import Loader
-from shared.errors import Conflict, InstanceLocked, NotFound, Unavailable
+from shared.errors import Conflict, InstanceLocked, InstancePersistenceError, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.hostwork import Asked
-from shared.jobs.instance import readable_state
+from shared.jobs.instance import ANY, readable_state
 from shared.jobs.model import Idle, Run
 from shared.storage.hosts import Host, Hosts
 from shared.storage.loads import Loads
@@ -75,12 +75,16 @@ class InstanceLoader:
     async def try_load(self, host_id: str, now: datetime) -> Run | None:
         """TryLoadRunnableWorkflow: locks and gives a runnable instance of one of the host's types, or none.
 
+        Raises InstancePersistenceError for a generic host.
+
         1. Clears the types' events: what comes to wait after the search raises them again.
         2. Looks for what waits, partition by partition from any one on, the oldest of each first.
         3. Locks it, at the version read; one that another host took is passed over. A crash after the commit,
            or its answer lost: the lock runs out, since the host does not name the instance when it renews.
         """
         host = await self._hosting.live(host_id, now)
+        if ANY in host.service_types:
+            raise InstancePersistenceError("a generic host activates others; it loads nothing itself")
         for name in random.sample(host.service_types, len(host.service_types)):
             await self._hosts.clear(name)
             for partition in random.sample(self._partitions, len(self._partitions)):

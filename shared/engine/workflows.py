@@ -1,8 +1,8 @@
 """Performs runs, each as its service type asks: actions step by step, or a workflow in Python."""
 
-import asyncio
 import logging
 import zlib
+from collections.abc import Awaitable, Callable
 
 from shared.engine.clock import Clock
 from shared.engine.lease import LeaseLost
@@ -10,7 +10,7 @@ from shared.engine.perform import MAX_TAKEOVERS, Checkpoint, Performer, Resting,
 from shared.jobs.definition import load_definition
 from shared.jobs.instance import pack_state, readable_state
 from shared.jobs.model import TIMER_JOB, Ended, Run, Status
-from shared.workflow import Completed, Context, Delayed, registered
+from shared.workflow import Completed, Context, Delayed, Lost, registered
 
 log = logging.getLogger("timerjobs.execute")
 
@@ -48,7 +48,7 @@ class Performers:
             idempotency_key=run.idempotency_key(run.service_type),
             state=state,
             now=self._clock,
-            keep=checkpoint,
+            keep=_keeping(checkpoint),
         )
         return await self._entered(run, context)
 
@@ -59,8 +59,8 @@ class Performers:
             return Resting(due=delayed.until, state=pack_state(context.state))
         except Completed as completed:
             return self._ended(run, Status.SUCCEEDED, "", completed.result)
-        except (LeaseLost, asyncio.CancelledError):
-            raise
+        except Lost as lost:
+            raise lost.cause from None
         except Exception as error:
             log.exception("a workflow failed", extra={"action": "execute", "job": run.job_id})
             return self._ended(run, Status.FAILED, f"{type(error).__name__}: {error}"[:1000])
@@ -68,3 +68,15 @@ class Performers:
 
     def _ended(self, run: Run, status: Status, reason: str, result: object = None) -> Ended:
         return ended_as(run, run.fired_at, self._clock(), status, reason, {}, result)
+
+
+def _keeping(checkpoint: Checkpoint) -> Callable[[bytes], Awaitable[None]]:
+    """The checkpoint, whose loss of the lease a workflow cannot catch as an error of its own."""
+
+    async def keep(state: bytes) -> None:
+        try:
+            await checkpoint(state)
+        except LeaseLost as loss:
+            raise Lost(loss) from loss
+
+    return keep
