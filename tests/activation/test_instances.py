@@ -1,14 +1,14 @@
 """What hosts do with instances: loaded, saved, unlocked, completed; and what their callers do meanwhile."""
 
 import asyncio
-from datetime import timedelta
+import secrets
 from typing import Any
 
 import pytest
 
 from shared.engine import instances
 from tests.activation.support import NIGHTLY, fired, host, hosted, lapse, named, saving
-from tests.harness import NOON, Bench, Receiver, bench, http_job
+from tests.harness import Bench, Receiver, bench, http_job
 
 
 async def statuses(at: Bench, job_id: str = "a") -> list[str]:
@@ -125,7 +125,8 @@ async def test_a_host_that_lost_its_instance_saves_nothing(at: Bench) -> None:
     found = await second.try_load()
     assert found["state"] == {"half": True}
     assert found["fencingToken"] > lost["fencingToken"]
-    for late in ({"state": {"late": True}}, {"complete": {}}, {"unlock": True}):
+    lates: list[dict[str, Any]] = [{"state": {"late": True}}, {"complete": {}}, {"unlock": True}]
+    for late in lates:
         assert await first.refused("save", saving(lost | {"version": 1}, **late)) == "InstanceLockLost"
     await second.save(found, complete={"result": {"by": "second"}})
     (run,) = await at.runs("a")
@@ -185,7 +186,7 @@ async def test_a_locked_instance_is_tried_again_for_a_while(
             pauses.append(seconds)
         await real(0)
 
-    monkeypatch.setattr(instances.asyncio, "sleep", counted)
+    monkeypatch.setattr("shared.engine.instances.asyncio.sleep", counted)
     async with bench(storage, INSTANCE_LOCKED_EXCEPTION_ACTION=action) as at:
         await fired(at)
         one, two = await host(at), await host(at)
@@ -252,7 +253,8 @@ async def test_a_deleted_job_leaves_nothing_to_load_or_save(at: Bench) -> None:
     for kind in ("job", "timer", "run", "idle", "load", "past"):
         assert not await at.rows(kind)
     assert await one.try_load() is None
-    for more in ({"state": 1}, {"unlock": True}, {"complete": {}}):
+    saves: list[dict[str, Any]] = [{"state": 1}, {"unlock": True}, {"complete": {}}]
+    for more in saves:
         assert await one.refused("save", saving(loaded, **more)) == "InstanceLockLost"
 
 
@@ -338,10 +340,8 @@ async def test_delete_all_keeps_no_record_of_runs_that_end(storage: str, target:
                 assert await one.told("save", save) == await one.told("save", save)
         await at.call("cancel", "runs", id="b", seq="1")
         await at.dispatch()
-        kept = [await statuses(at, name) for name in "abc"]
-        assert kept == (
-            [["Succeeded"], ["Cancelled"], ["Succeeded"]] if action == "DeleteNothing" else [[], [], []]
-        )
+        kept = [status for name in "abc" for status in await statuses(at, name)]
+        assert kept == (["Succeeded", "Cancelled", "Succeeded"] if action == "DeleteNothing" else [])
         assert (await at.call("get", id="a")).body["lastRun"]["status"] == "Succeeded"
         again = await at.call("resubmit", "runs", id="a", seq="1")
         assert again.status == (202 if action == "DeleteNothing" else 404)
@@ -365,53 +365,49 @@ async def test_a_waiting_event_is_told_as_soon_as_it_is_raised(at: Bench) -> Non
 JOB = {"jobId": "a", "run": 1, "fencingToken": 1000, "version": 0}
 
 
-@pytest.mark.parametrize(
-    ("route", "body", "field"),
-    [
-        ("register", {}, "serviceTypes"),
-        ("register", {"serviceTypes": []}, "serviceTypes"),
-        ("register", {"serviceTypes": ["TimerJob"]}, "serviceTypes.0"),
-        ("register", {"serviceTypes": ["a:b"]}, "serviceTypes.0"),
-        ("register", {"serviceTypes": [7]}, "serviceTypes.0"),
-        ("register", {"serviceTypes": [f"t{n}" for n in range(21)]}, "serviceTypes"),
-        ("register", {"serviceTypes": [NIGHTLY], "lease": "PT1H"}, "lease"),
-        ("register", [], "body"),
-        ("renew", {"instances": [{"jobId": "a"}]}, "instances.0.run"),
-        ("renew", {"instances": [JOB]}, "instances.0.version"),
-        ("load", {"jobId": "a:b", "run": 1}, "jobId"),
-        ("load", {"jobId": "a", "run": 0}, "run"),
-        ("save", JOB | {"version": "0"}, "version"),
-        ("save", JOB | {"fencingToken": None}, "fencingToken"),
-        ("save", JOB | {"unlock": 1}, "unlock"),
-        ("save", JOB | {"unlock": True, "pendingTimer": "2026-09-08T13:00:00"}, "pendingTimer"),
-        ("save", JOB | {"unlock": True, "pendingTimer": "soon"}, "pendingTimer"),
-        ("save", JOB | {"pendingTimer": "2026-09-08T13:00:00Z"}, "body"),
-        ("save", JOB | {"unlock": True, "complete": {}}, "body"),
-        ("save", JOB | {"complete": {"status": "Skipped"}}, "complete.status"),
-        ("save", JOB | {"activation": {"site": "a b"}}, "activation"),
-        ("save", JOB | {"activation": {"site": "a", "servicePath": "x?y"}}, "activation"),
-    ],
-)
-async def test_what_is_wrong_with_a_request_is_told_by_its_field(
-    at: Bench, route: str, body: Any, field: str
-) -> None:
-    answer = await at.call(route, "hosts", body=body, host="0" * 32)
-    assert (answer.status, [error["field"] for error in answer.body["errors"]]) == (400, [field])
+MALFORMED: list[tuple[str, Any, str]] = [
+    ("register", {}, "serviceTypes"),
+    ("register", {"serviceTypes": []}, "serviceTypes"),
+    ("register", {"serviceTypes": ["TimerJob"]}, "serviceTypes.0"),
+    ("register", {"serviceTypes": ["a:b"]}, "serviceTypes.0"),
+    ("register", {"serviceTypes": [7]}, "serviceTypes.0"),
+    ("register", {"serviceTypes": [f"t{n}" for n in range(21)]}, "serviceTypes"),
+    ("register", {"serviceTypes": [NIGHTLY], "lease": "PT1H"}, "lease"),
+    ("register", [], "body"),
+    ("renew", {"instances": [{"jobId": "a", "fencingToken": 1}]}, "instances.0.run"),
+    ("renew", {"instances": [JOB]}, "instances.0.version"),
+    ("load", {"jobId": "a:b", "run": 1}, "jobId"),
+    ("load", {"jobId": "a", "run": 0}, "run"),
+    ("save", JOB | {"version": "0"}, "version"),
+    ("save", JOB | {"fencingToken": None}, "fencingToken"),
+    ("save", JOB | {"unlock": 1}, "unlock"),
+    ("save", JOB | {"unlock": True, "pendingTimer": "2026-09-08T13:00:00"}, "pendingTimer"),
+    ("save", JOB | {"unlock": True, "pendingTimer": "soon"}, "pendingTimer"),
+    ("save", JOB | {"pendingTimer": "2026-09-08T13:00:00Z"}, "body"),
+    ("save", JOB | {"unlock": True, "complete": {}}, "body"),
+    ("save", JOB | {"complete": {"status": "Skipped"}}, "complete.status"),
+    ("save", JOB | {"activation": {"site": "a b"}}, "activation"),
+    ("save", JOB | {"activation": {"site": "a", "servicePath": "x?y"}}, "activation"),
+]
+
+
+async def test_what_is_wrong_with_a_request_is_told_by_its_field(at: Bench) -> None:
+    for route, body, field in MALFORMED:
+        answer = await at.call(route, "hosts", body=body, host="0" * 32)
+        told = [error["field"] for error in answer.body["errors"]]
+        assert (answer.status, told) == (400, [field]), (route, body)
 
 
 async def test_a_result_or_state_that_is_too_large_is_refused_and_nothing_is_lost(at: Bench) -> None:
-    import secrets
-
     await fired(at)
     one = await host(at)
     instance = await one.try_load()
     for more in ({"state": secrets.token_hex(400_000)}, {"complete": {"result": secrets.token_hex(40_000)}}):
         assert (await one.ask("save", saving(instance, **more))).status == 413
     await one.save(instance, state=secrets.token_hex(200_000))
-    assert NOON + timedelta(0) == at.clock()
 
 
-@pytest.mark.parametrize("wait", ["31", "-1", "x"])
-async def test_a_wait_is_bounded(at: Bench, wait: str) -> None:
+async def test_a_wait_is_bounded(at: Bench) -> None:
     one = await host(at)
-    assert (await one.ask("events", wait=wait)).status == 400
+    for wait in ("31", "-1", "x"):
+        assert (await one.ask("events", wait=wait)).status == 400
