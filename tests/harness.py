@@ -7,12 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from aiohttp import web
-from azure.core.exceptions import ServiceResponseError
-from azure.core.pipeline.transport import AioHttpTransport
 
 from shared.engine.crew import Crew
 from shared.settings import Settings, read_settings
@@ -20,6 +17,7 @@ from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from shared.wiring import App, build
 from tests.audit import audit
+from tests.wire import Fate, Wire
 
 NOON = datetime(2026, 9, 8, 12, 0, 0, tzinfo=UTC)
 
@@ -37,40 +35,6 @@ class Clock:
         """Moves the clock on by a timedelta's arguments."""
         self.now += timedelta(**by)
         return self.now
-
-
-@dataclass
-class Wire:
-    """What passes between the app and storage: each request sent, as `METHOD path?query`.
-
-    `lose_answer` says of which request the answer gets lost on the way back, although it was carried out;
-    `hold` is awaited before a request is sent.
-    """
-
-    requests: list[str] = field(default_factory=list)
-    lose_answer: Callable[[str], bool] = lambda line: False
-    hold: Callable[[str], Awaitable[None]] | None = None
-
-    def transport(self) -> AioHttpTransport:
-        """A client's transport over this wire."""
-        return _Tapped(self)
-
-
-class _Tapped(AioHttpTransport):  # type: ignore[misc]  # the client library does not export its type
-    def __init__(self, wire: Wire) -> None:
-        super().__init__()
-        self._wire = wire
-
-    async def send(self, request: Any, **kwargs: Any) -> Any:
-        parts = urlsplit(request.url)
-        line = f"{request.method} {unquote(parts.path)}?{unquote(parts.query)}"
-        self._wire.requests.append(line)
-        if self._wire.hold:
-            await self._wire.hold(line)
-        answer = await super().send(request, **kwargs)
-        if self._wire.lose_answer(line):
-            raise ServiceResponseError("the answer was lost on the way")
-        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,15 +193,22 @@ class _Abandoned(Crew):
 @asynccontextmanager
 async def bench(connection: str, clock: Clock | None = None, **env: str) -> AsyncIterator[Bench]:
     """A bench on this storage, its table audited when the test is done with it."""
+    async with process(settings_for(connection, **env), clock or Clock()) as at:
+        yield at
+        at.wire.hold = None
+        at.wire.fate = lambda line: Fate.DONE
+        at.wire.lose_answer = lambda line: False
+        assert await audit(at.app.store) == []
+
+
+@asynccontextmanager
+async def process(settings: Settings, clock: Clock) -> AsyncIterator[Bench]:
+    """A process of the app on the table that these settings name; any number may be there."""
     wire = Wire()
-    clock = clock or Clock()
-    app = await build(settings_for(connection, **env), clock=clock, transport=wire.transport)
+    app = await build(settings, clock=clock, transport=wire.transport)
     wire.requests.clear()
     try:
         yield Bench(app, clock, wire)
-        wire.hold = None
-        wire.lose_answer = lambda line: False
-        assert await audit(app.store) == []
     finally:
         await app.close()
 

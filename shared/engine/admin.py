@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from shared.engine.announce import Announcer
+from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.engine.leave import released_run
 from shared.engine.policy import Policy
@@ -37,7 +38,6 @@ from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.table import Refused, StoreFailed
 
-TRIES = 20
 MOST_GATED = 80  # executing runs that one transaction can put under a new bound
 
 
@@ -95,7 +95,8 @@ class Admin:
         self._policy.check(asked.definition, asked.short, now)
         job = created(asked.id or new_id(), asked.definition, asked.state, now)
         await self._know_type(asked.definition)
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             if await self._insert(job, now):
                 return job
             if (existing := await self._standing(job.id)) is not None:
@@ -110,7 +111,8 @@ class Admin:
         `replay`: its schedule begins anew, with what was dispatched before forgotten. Raises as `create` does,
         and PreconditionFailed.
         """
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             old = await self._standing(job_id)
             conditions.check(old)
             if old is None:
@@ -142,7 +144,8 @@ class Admin:
 
         Raises NotFound, PreconditionFailed.
         """
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             job = await self._jobs.get(job_id)
             if job is None:
                 raise NotFound(f"there is no job {job_id!r}")
@@ -168,7 +171,8 @@ class Admin:
         return job
 
     async def _changed(self, job_id: str, now: datetime, change: Callable[[Job], Change]) -> Job:
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             job = await self.get(job_id)
             made = change(job)
             if made.job == job:

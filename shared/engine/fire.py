@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from shared.engine.aiming import Aimer, Pass
+from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.jobs.model import BadTimer, Baton, Idle, Run
 from shared.storage.runs import Runs
@@ -17,7 +18,6 @@ log = logging.getLogger("timerjobs.dispatch")
 
 SET_ASIDE_FIRST = timedelta(minutes=1)
 SET_ASIDE_LONGEST = timedelta(hours=1)
-TRIES_AT_A_GATE = 10
 
 Due = Baton | Idle | BadTimer
 
@@ -103,8 +103,7 @@ class Firer:
            commit's answer was lost, and all of the batch is ours.
         3. Those gone or changed were won by somebody else; if that is most of them, another pass is at work
            here. The others are committed again.
-        4. If none is gone, one of them is at fault: halves, until it is alone. One with a gate is aimed anew,
-           since its job was changed; any other is set aside.
+        4. If none is gone, one of them is at fault: halves, until it is alone.
         """
         try:
             etags = await self._timers.fire(this.partition, [aimed.shot for aimed in shots])
@@ -131,25 +130,35 @@ class Firer:
                 if not fired.met_another:
                     await self._commit(half, this, fired)
 
-    async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str, tries: int = 1) -> None:
-        """A shot that is refused alone although its timer is as it was read."""
-        if not aimed.shot.gated or tries >= TRIES_AT_A_GATE:
-            await self._set_aside(aimed.timer, this, f"cannot be written: {why}", fired)
+    async def _at_fault(self, aimed: _Aimed, this: Pass, fired: Fired, why: str) -> None:
+        """A shot that is refused alone although its timer is as it was read.
+
+        If its job's row is at the version it was aimed with, it is set aside. Else somebody else is at the
+        job's gate, and it is aimed anew; one that loses again and again is left to the next round.
+        """
+        for attempt in range(TRIES):
+            await pause(attempt)
+            again = await self._aim(aimed.timer, this, this.room, fired)
+            if again is None:
+                return
+            if again.shot.gate == aimed.shot.gate:
+                await self._set_aside(aimed.timer, this, f"cannot be written: {why}", fired)
+                return
+            aimed = again
+            await self._tell(aimed, this)
+            try:
+                etags = await self._timers.fire(this.partition, [aimed.shot])
+            except Refused as refusal:
+                why = str(refusal)
+                versions = await self._timers.versions(this.partition, [aimed.shot.key])
+                if versions.get(aimed.shot.key) == aimed.shot.etag:
+                    continue
+                if await self._is_own_commit([aimed.shot], this):
+                    self._won([aimed.shot], [await self._etag(aimed.shot)], fired)
+            else:
+                self._won([aimed.shot], etags, fired)
             return
-        again = await self._aim(aimed.timer, this, this.room, fired)
-        if again is None:
-            return
-        await self._tell(again, this)
-        try:
-            etags = await self._timers.fire(this.partition, [again.shot])
-        except Refused as refusal:
-            versions = await self._timers.versions(this.partition, [again.shot.key])
-            if versions.get(again.shot.key) == again.shot.etag:
-                await self._at_fault(again, this, fired, str(refusal), tries + 1)
-            elif await self._is_own_commit([again.shot], this):
-                self._won([again.shot], [await self._etag(again.shot)], fired)
-        else:
-            self._won([again.shot], etags, fired)
+        fired.dues.add(this.now)
 
     async def _is_own_commit(self, gone: Sequence[Shot], this: Pass) -> bool:
         """Whether the first of these shots that leaves a trace bears this pass's mark."""

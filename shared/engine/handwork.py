@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
+from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.engine.leave import gate_change, run_of, summary
 from shared.errors import Conflict, NotFound, Unavailable
@@ -21,8 +22,6 @@ from shared.storage.endings import Ending
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.table import Refused
-
-TRIES = 20
 
 
 class Handwork:
@@ -81,7 +80,8 @@ class Handwork:
     ) -> Run | Waiting:
         """1. Reads the job. 2. Commits, at that version: [job with a number more, its baton likewise, the run
         unlocked, or its waiting place]. 3. A ticket; without it, detection finds the run."""
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             job = await self._admin.get(job_id)
             at = scheduled(job)
             new, place = _numbered(job, at, now, window)
@@ -108,7 +108,8 @@ class Handwork:
 
         Raises NotFound; Conflict if it has ended already.
         """
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             job = await self._admin.get(job_id)
             waiting = next((place for place in job.gate.waiting if place.seq == seq), None)
             if waiting:

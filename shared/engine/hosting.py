@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.engine.activation import Search
+from shared.engine.contention import TRIES, pause
 from shared.errors import HostLockExpired, InstancePersistenceError
 from shared.jobs.hostwork import Held, Registration
 from shared.jobs.instance import ANY, WAS, Activation
@@ -18,7 +19,6 @@ from shared.storage.table import Refused
 
 # A lock lasts this much longer than the period in which it is to be renewed.
 GRACE = timedelta(seconds=30)
-TRIES = 5
 LOOK_EVERY = 1.0  # seconds, while a host waits for an event
 
 
@@ -57,7 +57,8 @@ class Hosting:
     async def renew(self, host_id: str, held: Sequence[Held], now: datetime) -> tuple[Host, list[Held]]:
         """Prolongs the host's lease and its locks on the instances it names; gives it, and which of them are its
         own no more. Raises HostLockExpired: what has run out cannot be renewed."""
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             host = await self.live(host_id, now)
             host = replace(host, locked_until=now + self.lease)
             with suppress(Refused):
@@ -69,7 +70,8 @@ class Hosting:
         return host, [each for each, is_kept in zip(held, kept, strict=True) if not is_kept]
 
     async def _relocked(self, host: Host, held: Held) -> bool:
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             run = await self._runs.get(held.job_id, held.run)
             if not is_held(run, host.id, held.fencing_token) or run is None:
                 return False
@@ -82,7 +84,8 @@ class Hosting:
 
     async def release(self, host_id: str, now: datetime) -> None:
         """Ends the host's lease. What it still holds waits for its locks to run out. Raises HostLockExpired."""
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             host = await self.live(host_id, now)
             with suppress(Refused):
                 await self._hosts.remove(host)

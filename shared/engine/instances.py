@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from shared.engine.clock import Clock
+from shared.engine.contention import TRIES, pause
 from shared.engine.hosting import Hosting
 from shared.engine.leave import about
 from shared.engine.loading import Loader
@@ -25,7 +27,6 @@ from shared.storage.table import Refused
 
 log = logging.getLogger("timerjobs.execute")
 
-TRIES = 20
 # How long one request may wait for an instance that is locked.
 PATIENCE = 30.0
 
@@ -108,25 +109,23 @@ class InstanceLoader:
         and still does after the `delays`, at most 30 s.
         """
         host = await self._hosting.live(host_id, clock())
-        pauses, waited = delays(), 0.0
-        for _ in range(TRIES):
+        delays_left, waited, races = delays(), 0.0, 0
+        while races < TRIES:
+            await pause(races)
             run, idle = await self._found(asked, host)
             now = clock()
-            if idle is not None:
-                if loaded := await self._loader.take(idle, host.id, now + self._lease):
-                    return loaded
-                continue
             if run.owner == host.id:
                 return run  # by a request whose answer was lost
-            if run.locked_until is None or run.locked_until + SKEW < now:
-                if taken := await self._taken_over(run, host, now + self._lease):
-                    return taken
-                continue
-            pause = next(pauses, None)
-            if pause is None or waited + pause > PATIENCE:
-                raise InstanceLocked(f"run {asked.run} of job {asked.job_id!r} is held by another host")
-            waited += pause
-            await asyncio.sleep(pause)
+            if idle is None and run.locked_until is not None and now <= run.locked_until + SKEW:
+                delay = next(delays_left, math.inf)
+                waited += delay
+                if waited > PATIENCE:
+                    raise InstanceLocked(f"run {asked.run} of job {asked.job_id!r} is held by another host")
+                await asyncio.sleep(delay)
+            elif taken := await self._taken(run, idle, host, now + self._lease):
+                return taken
+            else:
+                races += 1
         raise Unavailable(f"run {asked.run} of job {asked.job_id!r} keeps being changed")
 
     async def _found(self, asked: Asked, host: Host) -> tuple[Run, Idle | None]:
@@ -140,7 +139,10 @@ class InstanceLoader:
             raise Conflict(f"the run is of service type {run.service_type}, which the host is not registered for")
         return run, idle
 
-    async def _taken_over(self, run: Run, host: Host, until: datetime) -> Run | None:
+    async def _taken(self, run: Run, idle: Idle | None, host: Host, until: datetime) -> Run | None:
+        """The run, locked for the host, if nobody else was quicker."""
+        if idle is not None:
+            return await self._loader.take(idle, host.id, until)
         takeovers = run.takeovers + (1 if run.owner else 0)
         wanted = replace(run, owner=host.id, locked_until=until, takeovers=takeovers)
         with suppress(Refused):

@@ -1,6 +1,7 @@
 """How runs leave their rows: completed or resting, in bulk or through their job's gate."""
 
 import asyncio
+import itertools
 import logging
 import zlib
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.engine.clock import Clock
+from shared.engine.contention import pause
 from shared.engine.lease import same_holder
 from shared.engine.perform import Resting
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
@@ -23,8 +25,6 @@ from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
 
 log = logging.getLogger("timerjobs.execute")
-
-TRIES = 20
 
 
 @dataclass(slots=True)
@@ -161,27 +161,37 @@ class Leaver:
 
         1. Reads the job, whose row is the gate. 2. Commits, at that version: [run away, history, job merged,
         the first that wait as runs, a parked baton back]. Anything else at the gate meanwhile: refused, and
-        begun anew. A crash before the commit: the run is taken over; after it: what was let through here is
-        taken over, and detection finds the baton.
+        begun anew while the run's lock holds. A crash before the commit: the run is taken over; after it:
+        what was let through here is taken over, and detection finds the baton.
         """
-        for _ in range(TRIES):
-            change = await self._change(ending)
-            unit = await self._in_its_slot(replace(ending, change=change))
+        for attempt in itertools.count():
+            await pause(attempt)
+            if attempt and self._has_run_out(ending.run):
+                log.error("its gate kept being changed until its lock ran out", extra=about(ending.run))
+                return
             try:
-                etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
-            except Refused:
-                current = await self._runs.get(ending.run.job_id, ending.run.seq)
-                if current is None or not same_holder(current, ending.run):
-                    await self._found_done(ending, left)
-                    return
-                ending = replace(await self.ending(current, ending.ended, True), mark=ending.mark)
+                again = await self._try_gate(ending, left)
             except StoreFailed as failure:
                 if not await self._still_held([ending], failure):
                     return
             else:
-                self._let_through(unit, etags, left)
-                return
-        log.error("its gate keeps being changed", extra=about(ending.run))
+                if again is None:
+                    return
+                ending = again
+
+    async def _try_gate(self, ending: Ending, left: Left) -> Ending | None:
+        """One attempt: None if that was it, else what to try next."""
+        unit = await self._in_its_slot(replace(ending, change=await self._change(ending)))
+        try:
+            etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
+        except Refused:
+            current = await self._runs.get(ending.run.job_id, ending.run.seq)
+            if current is None or not same_holder(current, ending.run):
+                await self._found_done(ending, left)
+                return None
+            return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
+        self._let_through(unit, etags, left)
+        return None
 
     async def _in_its_slot(self, ending: Ending) -> Ending:
         """The ending, its slot read if the job has got so far that a later record may lie there."""
@@ -226,8 +236,10 @@ class Leaver:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
         log.warning("completion waits for storage: %s", failure, extra={"action": "complete"})
         await asyncio.sleep(1)
-        now = self._clock()
-        return [u for u in batch if u.run.locked_until and now < u.run.locked_until - SKEW]
+        return [unit for unit in batch if not self._has_run_out(unit.run)]
+
+    def _has_run_out(self, run: Run) -> bool:
+        return run.locked_until is None or self._clock() >= run.locked_until - SKEW
 
 
 def when_due(at: datetime, now: datetime) -> datetime:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
+from shared.engine.contention import TRIES, pause
 from shared.engine.handwork import Handwork
 from shared.engine.hosting import Hosting, is_held
 from shared.engine.leave import when_due
@@ -20,8 +21,6 @@ from shared.jobs.model import Run, Status
 from shared.storage.endings import Rest
 from shared.storage.runs import Runs
 from shared.storage.table import Refused
-
-TRIES = 20
 
 
 class Saver:
@@ -50,7 +49,8 @@ class Saver:
         mark = _mark(host_id, asked)
         state = None if asked.state is None else pack_state(asked.state)
         check_result(asked.complete.result if asked.complete else None)
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
+            await pause(attempt)
             run = await self._runs.get(asked.job_id, asked.run)
             if run is None or not is_held(run, host.id, asked.fencing_token):
                 if await self._has_left(asked, run, mark):

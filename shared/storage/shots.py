@@ -17,8 +17,8 @@ class Shot:
     """One timer's turn, ready to be committed: each row once.
 
     `key` and `etag` are the timer it takes; `next_due` the second its job is due next; `run` the run it
-    starts; `gated`: it holds only for the version of the job's row it was planned with. `completes`: the
-    job's last number, if it completes it.
+    starts; `gate`: the version of the job's row it holds for alone, '' if for any. `completes`: the job's last
+    number, if it completes it.
     """
 
     job_id: str
@@ -28,7 +28,7 @@ class Shot:
     run: Run | None = None
     next_due: datetime | None = None
     records: Sequence[Stretch] = ()
-    gated: bool = False
+    gate: str = ""
     history_limit: int = 1
     completes: int | None = None
 
@@ -73,7 +73,7 @@ def aim(
         run=run,
         next_due=turn.pending.due if turn.pending and not parked else None,
         records=turn.records,
-        gated=job is not None,
+        gate=job.etag if job else "",
         history_limit=history_limit,
         completes=turn.core.counters.seq if state is State.COMPLETED else None,
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from shared.storage.table import Verb, Write
 from tests.engine.test_steps import call, wait
 from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job, until
 
@@ -276,3 +277,32 @@ async def test_a_long_run_that_waited_is_announced_to_others(at: Bench, target: 
     assert len([line for line in at.requests if "/messages" in line]) == 1
     await at.take_runs()
     assert [run["status"] for run in await at.runs("a")] == ["Succeeded", "Succeeded"]
+
+
+async def test_a_gate_that_others_keep_changing_costs_no_run_and_sets_no_timer_aside(
+    at: Bench, target: Receiver
+) -> None:
+    """Firing and completing lose their race at the job's row 15 times each, and go on."""
+    job = http_job(target.url, every=600, start=NOON)
+    job["trigger"]["runtimeConfiguration"] = {"concurrency": {"runs": 1}}
+    await at.create(id="a", **job)
+    partition = at.app.store.jobs.partition("a")
+    lost = {"fire": 0, "complete": 0}
+    touching = False
+
+    async def touch(line: str) -> None:
+        nonlocal touching
+        stage = "complete" if target.hits else "fire"
+        if "$batch" not in line or touching or lost[stage] >= 15:
+            return
+        lost[stage] += 1
+        touching = True
+        await at.app.store.table.commit(partition, [Write(Verb.MERGE, {"RowKey": "job:a", "fault": ""})])
+        touching = False
+
+    at.wire.hold = touch
+    await at.dispatch("a")
+    assert lost == {"fire": 15, "complete": 15}
+    assert [(run["seq"], run["status"]) for run in await at.runs("a")] == [(1, "Succeeded")]
+    assert len(target.hits) == 1
+    assert (await at.app.admin.get("a")).fault == ""

@@ -1,0 +1,143 @@
+"""A crash at every storage call, before and after it, and a lost answer of each (promises P1 and P4)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from aiohttp import web
+
+from shared.jobs.progress import ENDED, unpack_steps
+from shared.storage.records import read_run, read_timer
+from tests.audit import audit
+from tests.harness import NOON, Bench, Clock, Hit, process, receiving, settings_for
+from tests.reliability.post import Post, recover
+from tests.reliability.scenarios import SCENARIOS, Scenario
+from tests.wire import Fate, Killed
+
+STRIKES = (Fate.DIE_BEFORE, Fate.DIE_AFTER, Fate.LOST)
+SIDE_BY_SIDE = 3
+
+
+@dataclass
+class Struck:
+    """What happened at one point: calls up to the strike and after it, and which of the first were unrecorded."""
+
+    before: list[Hit] = field(default_factory=list)
+    unrecorded: set[str] = field(default_factory=set)
+    calls: list[Hit] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+async def test_whatever_is_struck_recovers(storage: str, scenario: Scenario) -> None:
+    length = await requests_of(storage, scenario)
+    points = [(number, strike) for number in range(length) for strike in STRIKES]
+    room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def at_point(number: int, strike: Fate) -> None:
+        async with room:
+            try:
+                await strike_at(storage, scenario, number, strike)
+            except Exception as error:
+                raise AssertionError(f"{scenario.name}: {strike.value}, request {number}") from error
+
+    await asyncio.gather(*(at_point(*point) for point in points))
+    print(f"{scenario.name}: {len(points)} points")
+
+
+async def requests_of(storage: str, scenario: Scenario) -> int:
+    """How many storage requests the scenario makes when nothing strikes it."""
+    settings = settings_for(storage, PARTITIONS="1", **scenario.env)
+    clock = Clock()
+    async with receiving() as target, process(settings, clock) as at, process(settings, clock) as victim:
+        target.answer = answering(scenario)
+        await scenario.prepare(at, target.url)
+        await scenario.act(victim, target.url)
+        return len(victim.requests)
+
+
+def answering(scenario: Scenario) -> Callable[[Hit], Awaitable[web.Response]]:
+    """The target's behaviour."""
+    numbers: Counter[str] = Counter()
+
+    async def answer(hit: Hit) -> web.Response:
+        numbers[hit.key] += 1
+        return scenario.answer(hit, numbers[hit.key] - 1)
+
+    return answer
+
+
+async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate) -> None:
+    """Plays the scenario with a strike at its request of that number, and lets the survivor recover."""
+    settings = settings_for(storage, PARTITIONS="1", **scenario.env)
+    clock = Clock()
+    post = Post(clock)
+    async with receiving() as target, process(settings, clock) as at, process(settings, clock) as victim:
+        target.answer = answering(scenario)
+        at.wire.mail = post.collect
+        await scenario.prepare(at, target.url)
+        post.under_way.clear()
+        struck = Struck()
+
+        def fate(line: str) -> Fate:
+            if len(victim.requests) - 1 != number:
+                return Fate.DONE
+            struck.before = list(target.hits)
+            return strike
+
+        victim.wire.fate = fate
+        try:
+            await scenario.act(victim, target.url)
+        except Killed:
+            assert strike is not Fate.LOST
+        if victim.wire.dead:  # what its remains called, a dead process would not have
+            del target.hits[len(struck.before) :]
+            struck.unrecorded = await unrecorded(at)
+        assert await audit(at.app.store) == []
+        await recover(at, post)
+        struck.calls = list(target.hits)
+        assert await audit(at.app.store) == []
+        check(scenario, struck)
+        await check_quiet(at)
+
+
+def check(scenario: Scenario, struck: Struck) -> None:
+    """The calls are one of the outcomes; none was repeated that had been recorded."""
+    names = [name_of(hit) for hit in struck.calls]
+    assert set(names) in scenario.outcomes, sorted(set(names))
+    if scenario.in_order:
+        assert list(dict.fromkeys(names)) == sorted(set(names))
+    for key, count in Counter(hit.key for hit in struck.calls).items():
+        if count > scenario.per_key:
+            interrupted = [hit for hit in struck.before if hit.key == key]
+            assert interrupted, f"{key} was called {count} times, and not before the crash"
+            assert key in struck.unrecorded, f"{key} was called again although it was recorded"
+            assert count == scenario.per_key + 1
+    occurrences = {(hit.key, name_of(hit)) for hit in struck.calls}
+    assert len({name for _, name in occurrences}) == len(occurrences), "one occurrence has two keys"
+
+
+def name_of(hit: Hit) -> str:
+    job, _, occurrence, action = hit.key.split(":")
+    return f"{job} {occurrence}:{action}"
+
+
+async def unrecorded(at: Bench) -> set[str]:
+    """The keys of all actions of runs under way that are not recorded as ended."""
+    runs = [read_run(row) for row in await at.rows("run")]
+    runs += [timer.run for timer in map(read_timer, await at.rows("timer")) if hasattr(timer, "run")]
+    keys = set()
+    for run in runs:
+        ended = {name for name, step in unpack_steps(run.state).items() if step.status in ENDED}
+        keys |= {run.idempotency_key(name) for name in ("Action", "A", "B", "C") if name not in ended}
+    return keys
+
+
+async def check_quiet(at: Bench) -> None:
+    """Nothing is under way or overdue any more."""
+    assert not await at.rows("run")
+    assert not await at.rows("idle")
+    for partition in at.partitions:
+        assert await at.app.store.timers.oldest(partition, at.clock()) is None
+    assert at.clock() > NOON
