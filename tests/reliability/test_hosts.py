@@ -191,7 +191,7 @@ SCENARIOS = [
 
 
 class Fates:
-    """What becomes of a victim's requests, in order; those after them are carried out. `lines` are the requests."""
+    """What becomes of a victim's requests, in order; those after them are carried out. `lines` has them all."""
 
     def __init__(self, fates: list[Fate]) -> None:
         self._left = iter(fates)
@@ -217,13 +217,10 @@ async def test_whatever_is_struck_each_run_ends_once(storage: str, scenario: Sce
         points += [(number, Fate.LOST) for number, line in enumerate(lines) if not line.startswith("GET")]
         for number, fate in points:
             play = Play(at, f"{fate.name.lower().replace('_', '-')}-{number}")
-            left = iter([Fate.DONE] * number + [fate])
             try:
-                await strike(post, scenario, play, settings, lambda line, left=left: next(left, Fate.DONE))
+                await strike(post, scenario, play, settings, Fates([Fate.DONE] * number + [fate]))
             except Exception as error:
-                raise AssertionError(
-                    f"{scenario.name}: {fate.value}, request {number}: {lines[number]}"
-                ) from error
+                raise AssertionError(f"{fate.value}, request {number}: {lines[number]}") from error
         print(f"{scenario.name}: {len(points)} points")
         assert len(points) >= 2
 
