@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -14,7 +13,6 @@ from shared.jobs.instance import ANY, WAS, Activation, read_activation
 from shared.storage.hosts import Census, Host, Hosts, Wake
 from shared.storage.loads import Loads
 from shared.storage.runs import SKEW
-from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 
 log = logging.getLogger("timerjobs.activate")
@@ -136,17 +134,19 @@ class Watch:
         """
         census = await self._hosts.census()
         await self._forget(census, now)
-        if not census.raised:
+        if not census.used:
             return
         runnable = await self._search.runnable(census, now)
+        for name in census.wakes.keys() - runnable.partitions.keys():
+            await self._hosts.forget_wake(name)
         for name, partitions in runnable.partitions.items():
             if is_own(name):
                 for partition in partitions:
                     await self._tickets.send(Ticket(partition))
-            elif not census.raised.get(name):
+            elif name not in census.raised:
                 await self._raise(name)
         if runnable.activatable:
-            if not census.raised.get(ANY):
+            if ANY not in census.raised:
                 await self._raise(ANY)
             generic = [host for host in census.hosts if ANY in host.service_types]
             if not any(is_live(host, now, self._lease) for host in generic):
@@ -160,5 +160,4 @@ class Watch:
     async def _forget(self, census: Census, now: datetime) -> None:
         for host in census.hosts:
             if host.locked_until < now - FORGET_AFTER:
-                with suppress(Refused):
-                    await self._hosts.remove(host)
+                await self._hosts.remove(host)

@@ -94,7 +94,7 @@ class Admin:
         asked = parse_job(body, floor_second(now))
         self._policy.check(asked.definition, asked.short, now)
         job = created(asked.id or new_id(), asked.definition, asked.state, now)
-        await self._know_type(asked.definition)
+        await self._note_type(asked.definition)
         for attempt in range(TRIES):
             await pause(attempt)
             if await self._insert(job, now):
@@ -119,13 +119,13 @@ class Admin:
                 asked = _parse_for(job_id, body, floor_second(now))
                 self._policy.check(asked.definition, asked.short, now)
                 new = created(job_id, asked.definition, asked.state, now)
-                await self._know_type(asked.definition)
+                await self._note_type(asked.definition)
                 if await self._insert(new, now):
                     return new, True
                 continue
             change, asked = _replacement(old, body, now, replay)
             self._policy.check(asked.definition, asked.short, now)
-            await self._know_type(asked.definition)
+            await self._note_type(asked.definition)
             if change.job == old or await self._commit(old, change, now):
                 return change.job, False
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -157,10 +157,10 @@ class Admin:
             return
         raise Unavailable(f"job {job_id!r} keeps being changed")
 
-    async def _know_type(self, definition: Mapping[str, Any]) -> None:
-        """Before the first job of a service type exists, detection is told to look for its runs."""
-        if (service_type := definition["serviceType"]) != TIMER_JOB:
-            await self._hosts.know(service_type)
+    async def _note_type(self, definition: Mapping[str, Any]) -> None:
+        """Before the first job of another service type exists, detection is told to look for runs of such."""
+        if definition["serviceType"] != TIMER_JOB:
+            await self._hosts.use()
 
     async def _standing(self, job_id: str) -> Job | None:
         """The job, or None; a removal that is under way is finished first."""

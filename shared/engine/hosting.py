@@ -42,8 +42,6 @@ class Hosting:
             activation_type=asked.activation_type or "",
             locked_until=now + self.lease,
         )
-        for name in host.service_types:
-            await self._hosts.know(name)
         await self._hosts.add(host)
         return host
 
@@ -87,8 +85,7 @@ class Hosting:
         for attempt in range(TRIES):
             await pause(attempt)
             host = await self.live(host_id, now)
-            with suppress(Refused):
-                await self._hosts.remove(host)
+            if await self._hosts.remove(host):
                 return
 
     async def events(self, host_id: str, wait: float, now: datetime) -> list[str]:

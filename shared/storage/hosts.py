@@ -1,6 +1,6 @@
 """Hosts of other service types, the events raised for them, and attempts to activate them, as rows.
 
-They lie in a partition of their own: `host:{id}`, `event:{serviceType}`, `wake:{serviceType}`.
+They lie in a partition of their own: `host:{id}`, `event:{serviceType}`, `wake:{serviceType}`, and `used`.
 """
 
 import json
@@ -13,7 +13,6 @@ from shared.storage.rows import type_of_text, type_text
 from shared.storage.table import Refused, Row, Table, Verb, Write
 
 PARTITION = "hosts"
-TRIES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,20 +38,21 @@ class Wake:
 
 @dataclass(slots=True)
 class Census:
-    """All that is known of hosts. `raised` has each service type that any job ever had, and whether its event is
-    raised."""
+    """All that is known of hosts. `used`: whether any job ever had a service type but TimerJob; `raised`: the
+    service types whose events are raised."""
 
+    used: bool = False
     hosts: list[Host] = field(default_factory=list)
-    raised: dict[str, bool] = field(default_factory=dict)
+    raised: set[str] = field(default_factory=set)
     wakes: dict[str, Wake] = field(default_factory=dict)
 
 
 class Hosts:
-    """The rows of hosts. An event is raised until it is cleared, and raising it again changes nothing."""
+    """The rows of hosts. An event is raised while its row is there: raising it again changes nothing."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: set[str] = set()
+        self._used = False
 
     async def census(self) -> Census:
         """All of it, by one reading."""
@@ -62,10 +62,19 @@ class Hosts:
             if kind == "host":
                 census.hosts.append(_host(row))
             elif kind == "event":
-                census.raised[type_of_text(name)] = row["raised"]
+                census.raised.add(type_of_text(name))
             elif kind == "wake":
                 census.wakes[type_of_text(name)] = _wake(row)
+            elif kind == "used":
+                census.used = True
         return census
+
+    async def use(self) -> None:
+        """Notes that there may be jobs of service types but TimerJob, once a process: only then are their runs
+        looked for. Call it before the first is created."""
+        if not self._used:
+            await self._written(Write(Verb.INSERT, {"RowKey": "used"}))
+            self._used = True
 
     async def get(self, host_id: str) -> Host | None:
         """The host, whether or not its lease has run out."""
@@ -74,59 +83,39 @@ class Hosts:
 
     async def add(self, host: Host) -> None:
         """Registers a host. What was tried to activate its service types is forgotten, since it lives."""
-        await self._table.commit(
-            PARTITION,
-            [Write(Verb.PUT, _host_row(host))]
-            + [Write(Verb.PUT, _wake_row(name, 0, host.locked_until)) for name in host.service_types],
-        )
+        await self._table.commit(PARTITION, [Write(Verb.PUT, _host_row(host))])
+        for name in host.service_types:
+            await self.forget_wake(name)
 
     async def renew(self, host: Host) -> None:
         """Writes a host's lease. Raises Refused if it has changed, or is gone."""
         await self._table.commit(PARTITION, [Write(Verb.REPLACE, _host_row(host), host.etag)])
 
-    async def remove(self, host: Host) -> None:
-        """Takes a host away. Raises Refused if it has changed, or is gone."""
-        await self._table.commit(PARTITION, [Write(Verb.DELETE, {"RowKey": f"host:{host.id}"}, host.etag)])
-
-    async def know(self, service_type: str) -> None:
-        """Notes that jobs of this service type may exist, once a process: only then are its runs looked for."""
-        if service_type in self._known:
-            return
-        if await self._event(service_type) is None:
-            await self._set(service_type, False, None)
-        self._known.add(service_type)
+    async def remove(self, host: Host) -> bool:
+        """Takes a host away; False if it has changed, or is gone."""
+        return await self._written(Write(Verb.DELETE, {"RowKey": f"host:{host.id}"}, host.etag))
 
     async def raised(self, service_type: str) -> bool:
         """Whether the type's event is raised."""
-        row = await self._event(service_type)
-        return bool(row and row["raised"])
+        return await self._table.get(PARTITION, _event_key(service_type)) is not None
 
     async def raise_event(self, service_type: str) -> bool:
-        """Raises the type's event; False if it was raised, or somebody else changed it just now."""
-        row = await self._event(service_type)
-        if row and row["raised"]:
-            return False
-        return await self._set(service_type, True, row)
+        """Raises the type's event; False if it was raised. Call it after what it tells of is committed."""
+        return await self._written(Write(Verb.INSERT, {"RowKey": _event_key(service_type)}))
 
     async def clear(self, service_type: str) -> None:
         """Clears the type's event, so that it may be raised again. Call it before looking for instances: what
         comes to wait after the look then raises it."""
-        for _ in range(TRIES):
-            row = await self._event(service_type)
-            if row is None or not row["raised"] or await self._set(service_type, False, row):
-                return
+        await self._written(Write(Verb.DELETE, {"RowKey": _event_key(service_type)}))
+
+    async def forget_wake(self, service_type: str) -> None:
+        """Forgets what was tried to activate a service type."""
+        await self._written(Write(Verb.DELETE, {"RowKey": _wake_key(service_type)}))
 
     async def claim(self, wake: Wake) -> bool:
         """Writes an attempt to activate over the version it was read at; False if somebody else did."""
         row = _wake_row(wake.service_type, wake.tries, wake.next_at)
         return await self._written(Write(Verb.REPLACE if wake.etag else Verb.INSERT, row, wake.etag))
-
-    async def _event(self, service_type: str) -> Row | None:
-        return await self._table.get(PARTITION, f"event:{type_text(service_type)}")
-
-    async def _set(self, service_type: str, raised: bool, old: Row | None) -> bool:
-        row = {"RowKey": f"event:{type_text(service_type)}", "raised": raised}
-        return await self._written(Write(Verb.REPLACE, row, old["etag"]) if old else Write(Verb.INSERT, row))
 
     async def _written(self, write: Write) -> bool:
         try:
@@ -134,6 +123,14 @@ class Hosts:
         except Refused:
             return False
         return True
+
+
+def _event_key(service_type: str) -> str:
+    return f"event:{type_text(service_type)}"
+
+
+def _wake_key(service_type: str) -> str:
+    return f"wake:{type_text(service_type)}"
 
 
 def _host_row(host: Host) -> dict[str, object]:
@@ -156,7 +153,7 @@ def _host(row: Row) -> Host:
 
 
 def _wake_row(service_type: str, tries: int, next_at: datetime) -> dict[str, object]:
-    return {"RowKey": f"wake:{type_text(service_type)}", "tries": tries, "nextAt": row_text(next_at)}
+    return {"RowKey": _wake_key(service_type), "tries": tries, "nextAt": row_text(next_at)}
 
 
 def _wake(row: Row) -> Wake:

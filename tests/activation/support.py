@@ -19,10 +19,8 @@ def hosted(every: int = 3600, service_type: str = NIGHTLY, start: datetime | Non
 
 
 @dataclass
-class TestHost:
+class RemoteHost:
     """A registered host. Each method asks one route, and gives the answer's body; `refused` gives the problem."""
-
-    __test__ = False
 
     at: Bench
     id: str
@@ -68,12 +66,12 @@ def saving(instance: Any, **more: Any) -> dict[str, Any]:
     return named(instance) | {"version": instance["version"]} | more
 
 
-async def host(at: Bench, *types: str, **more: Any) -> TestHost:
+async def host(at: Bench, *types: str, **more: Any) -> RemoteHost:
     """A host that has just registered."""
     body = {"serviceTypes": list(types or (NIGHTLY,))} | more
     response = await at.call("register", "hosts", body=body)
     assert response.status == 201, response.body
-    return TestHost(at, response.body["id"], list(types or (NIGHTLY,)))
+    return RemoteHost(at, response.body["id"], list(types or (NIGHTLY,)))
 
 
 async def fired(at: Bench, job_id: str = "a", **more: Any) -> None:

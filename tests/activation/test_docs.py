@@ -13,7 +13,7 @@ DOC = (ROOT / "docs" / "activation.md").read_text()
 SEED = "tests/activation/test_seed.py"
 
 
-def tests_in(path: str) -> set[str]:
+def functions_of(path: str) -> set[str]:
     tree = ast.parse((ROOT / path).read_text())
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef)}
 
@@ -26,7 +26,7 @@ def named_tests() -> list[tuple[str, str]]:
 def test_each_test_that_the_table_names_exists() -> None:
     named = named_tests()
     assert len(named) > 20
-    assert [(path, name) for path, name in named if name not in tests_in(path)] == []
+    assert [(path, name) for path, name in named if name not in functions_of(path)] == []
     rows = DOC[DOC.index("| the store | here | test |") :].strip().splitlines()[2:]
     assert len(rows) == len(named)
 

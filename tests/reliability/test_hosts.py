@@ -9,7 +9,7 @@ import pytest
 
 import workflows.countdown  # noqa: F401  registers itself
 from shared.settings import Settings
-from tests.activation.support import NIGHTLY, TestHost, host, hosted, saving
+from tests.activation.support import NIGHTLY, RemoteHost, host, hosted, saving
 from tests.audit import audit
 from tests.harness import NOON, Bench, Clock, process, settings_for
 from tests.reliability.post import Post, recover
@@ -25,7 +25,7 @@ class Play:
 
     at: Bench
     job: str
-    host: TestHost | None = None
+    host: RemoteHost | None = None
     instance: Any = None
     answers: list[Any] = field(default_factory=list)
 
