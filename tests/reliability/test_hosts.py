@@ -190,6 +190,11 @@ SCENARIOS = [
 ]
 
 
+# The others are like these, and run with the long tests.
+ALWAYS = {"fire", "try to load", "save", "unlock", "complete at a gate", "hand back", "a workflow", "delete"}
+ALWAYS |= {"detect and activate", "wake"}
+
+
 class Fates:
     """What becomes of a victim's requests, in order; those after them are carried out. `lines` has them all."""
 
@@ -202,7 +207,13 @@ class Fates:
         return next(self._left, Fate.DONE)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, id=each.name, marks=[] if each.name in ALWAYS else [pytest.mark.soak])
+        for each in SCENARIOS
+    ],
+)
 async def test_whatever_is_struck_each_run_ends_once(storage: str, scenario: Scenario) -> None:
     settings = settings_for(storage, PARTITIONS="1")
     clock = Clock(NOON)
