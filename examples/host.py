@@ -20,7 +20,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from examples.host_client import Host, HostError, Instance
+from examples.host_client import Host, HostError, Instance, InstanceLockLost, StaleInstanceVersion
 
 
 def work(instance: Instance, step_seconds: float) -> None:
@@ -41,16 +41,16 @@ def tell(what: str, instance: Instance, **more: object) -> None:
     print(json.dumps(about), flush=True)
 
 
-def serve(arguments: argparse.Namespace, woken: threading.Event) -> None:
-    """Works until nothing has come for a while, or the lease is lost."""
+def serve(arguments: argparse.Namespace) -> None:
+    """Works; a host that sleeps between activations ends when nothing has come for a while."""
     with Host.register(arguments.url, arguments.type, arguments.key) as host:
         print(json.dumps({"what": "registered", "host": host.id}), flush=True)
         idle_since = time.monotonic()
-        while not woken.is_set() or time.monotonic() - idle_since < arguments.idle:
+        while arguments.listen is None or time.monotonic() - idle_since < arguments.idle:
             while instance := host.try_load():
                 try:
                     work(instance, arguments.step)
-                except HostError as error:
+                except (InstanceLockLost, StaleInstanceVersion) as error:
                     print(json.dumps({"what": "gave up", "why": str(error)}), flush=True)
                 idle_since = time.monotonic()
             host.wait(min(20, arguments.idle))
@@ -86,12 +86,17 @@ def main() -> None:
     arguments = parser.parse_args()
     woken = threading.Event()
     if arguments.listen is None:
-        serve(arguments, woken)
-    listen(arguments.listen, woken)
-    while True:
-        woken.wait()
-        serve(arguments, woken)
-        woken.clear()
+        woken.set()
+    else:
+        listen(arguments.listen, woken)
+    while woken.wait():
+        try:
+            serve(arguments)
+        except (HostError, OSError) as error:  # its lease has run out, or the scheduler was away for long
+            print(json.dumps({"what": "registers anew", "why": str(error)}), flush=True)
+            time.sleep(1)
+        else:
+            woken.clear()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ FORGET_AFTER = timedelta(hours=1)
 BACK_OFF_FIRST = timedelta(seconds=30)
 BACK_OFF_LONGEST = timedelta(hours=1)
 ANSWER_WITHIN = 10  # seconds
+MOST_AT_ONCE = 100
 
 
 def is_live(host: Host, now: datetime, lease: timedelta) -> bool:
@@ -84,22 +86,26 @@ class GenericHost:
         self._session = session
 
     async def serve(self, runnable: Runnable, wakes: Mapping[str, Wake], now: datetime) -> None:
-        """Activates hosts of those activatable service types whose turn has come.
+        """Activates hosts of those activatable service types whose turn has come, up to 100 of them.
 
         1. Clears the event, as whoever asks for the parameters does. A crash after it: it is raised again.
         2. Claims each attempt, with the time of the next one. A crash after it: the next attempt comes then.
-        3. Sends the request. Its answer is logged; what counts is whether a host registers.
+        3. Sends the requests. Their answers are logged; what counts is whether a host registers.
         """
         due = [name for name in runnable.activatable if name not in wakes or wakes[name].next_at <= now]
-        parameters = await self._search.parameters(replace(runnable, activatable=due))
+        some = random.sample(due, min(len(due), MOST_AT_ONCE))
+        parameters = await self._search.parameters(replace(runnable, activatable=some))
         if parameters:
             await self._hosts.clear(ANY)
-        for name in parameters:
-            wake = wakes.get(name) or Wake(service_type=name, tries=0, next_at=now)
-            pause = min(BACK_OFF_FIRST * 2 ** min(wake.tries, 10), BACK_OFF_LONGEST)
-            chosen = parameters[name][wake.tries % len(parameters[name])]
-            if await self._hosts.claim(replace(wake, tries=wake.tries + 1, next_at=now + pause)):
-                await self._activate(name, chosen)
+        known = {name: Wake(service_type=name, tries=0, next_at=now) for name in parameters} | dict(wakes)
+        attempts = (self._attempt(known[name], several, now) for name, several in parameters.items())
+        await asyncio.gather(*attempts)
+
+    async def _attempt(self, wake: Wake, several: Sequence[Activation], now: datetime) -> None:
+        """One request; each attempt in a row goes to the next of the endpoints that instances name."""
+        pause = min(BACK_OFF_FIRST * 2 ** min(wake.tries, 10), BACK_OFF_LONGEST)
+        if await self._hosts.claim(replace(wake, tries=wake.tries + 1, next_at=now + pause)):
+            await self._activate(wake.service_type, several[wake.tries % len(several)])
 
     async def _activate(self, service_type: str, activation: Activation) -> None:
         about = {"action": "activate", "serviceType": service_type}

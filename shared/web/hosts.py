@@ -41,7 +41,7 @@ class HostRoutes:
     async def register(self, request: Request) -> Response:
         """POST /hosts."""
         host = await self._hosting.register(_body(request, Registration), self._clock())
-        return Response(status=201, body=self._view(host), headers={"Location": f"/api/hosts/{host.id}"})
+        return Response(status=201, body=self._view(host))
 
     async def renew(self, request: Request) -> Response:
         """POST /hosts/{host}/renew: the lease, and the locks on the instances named; `lost` are held no more."""

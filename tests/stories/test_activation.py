@@ -4,10 +4,20 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from examples.host_client import (
+    Api,
+    Host,
+    HostLockExpired,
+    InstanceLocked,
+    InstanceLockLost,
+    InstancePersistenceError,
+    StaleInstanceVersion,
+)
 from tests.harness import until
 from tests.stories.host import ROOT, HostProcess
 
@@ -118,3 +128,50 @@ async def test_a_workflow_of_the_app_counts_down_over_a_kill(app: HostProcess) -
             await asyncio.sleep(0.2)
     (run,) = runs["value"]
     assert (run["status"], run["result"]["liftOff"]) == ("Succeeded", "b")
+
+
+async def test_the_client_speaks_every_route(app: HostProcess) -> None:
+    await asyncio.to_thread(drive, app.url)
+    for job in ("c", "d"):
+        _, runs = await app.call("GET", f"/jobs/{job}/runs")
+        assert [run["status"] for run in runs["value"]] == ["Failed" if job == "c" else "Succeeded"]
+
+
+def drive(url: str) -> None:
+    """What a program elsewhere does with the client."""
+    api = Api(url, None)
+    activation = {"site": "http://127.0.0.1:9", "applicationPath": "", "servicePath": ""}
+    with Host.register(url, ["Any"], activation_type="WAS") as generic:
+        for job in ("c", "d"):
+            body = {"serviceType": KIND, "trigger": {"type": "Once"}, "activation": activation, "tags": {}}
+            api.call("PUT", f"/jobs/{job}", body)
+        assert generic.wait(30) == ["Any"]
+        assert generic.query_activatable() == [{"serviceType": KIND} | activation]
+        with pytest.raises(InstancePersistenceError):
+            generic.try_load()
+    with pytest.raises(HostLockExpired):
+        generic.renew()
+    with Host.register(url, [KIND]) as one, Host.register(url, [KIND]) as two:
+        assert one.wait(30) == [KIND]
+        first = one.try_load()
+        assert first
+        with pytest.raises(InstanceLocked):
+            two.load(first.job_id, first.run)
+        first.save({"n": 1}, activation)
+        one.renew()
+        assert not first.lost
+        first.unlock({"n": 2}, until=datetime.now(UTC) + timedelta(hours=1))
+        with pytest.raises(InstanceLockLost):
+            first.save({"late": True})
+        again = two.load(first.job_id, first.run)
+        assert (again.state, again.version, again.window) == ({"n": 2}, 2, None)
+        again.complete(status="Failed" if again.job_id == "c" else "Succeeded", reason="as asked")
+        second = two.try_load()
+        assert second
+        second.version += 1
+        with pytest.raises(StaleInstanceVersion):
+            second.save({})
+        second.version -= 1
+        second.complete(status="Failed" if second.job_id == "c" else "Succeeded")
+        assert two.try_load() is None
+        assert two.wait(0) == []
