@@ -27,9 +27,9 @@ lint: check $(VENV) ## style, format and types only
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-bench: check $(VENV) $(NODE) ## run every tests/bench/*_bench.py
+bench: check $(VENV) $(NODE) ## run every tests/bench/*_bench.py; make bench QUICK=1 with small sizes
 	@set -e; for file in $(sort $(wildcard tests/bench/*_bench.py)); do \
-	  module=tests.bench.$$(basename $$file .py); echo "== $$module"; $(PY) -m $$module; \
+	  module=tests.bench.$$(basename $$file .py); echo "== $$module"; $(PY) -m $$module $(if $(QUICK),--quick); \
 	done
 
 soak: check $(VENV) $(NODE) ## the long tests

@@ -89,6 +89,18 @@ async def resubmit_run(req: func.HttpRequest) -> func.HttpResponse:
     return await entry.answer(req, lambda to: to.runs.resubmit)
 
 
+@api.route("bulk/jobs", methods=["POST"])
+async def bulk_jobs(req: func.HttpRequest) -> func.HttpResponse:
+    """Operations on many jobs."""
+    return await entry.answer(req, lambda to: to.bulk.carry_out)
+
+
+@api.route("CreateTimerJob", methods=["POST"])
+async def create_timer_job(req: func.HttpRequest) -> func.HttpResponse:
+    """A job, by the request of the Logic Apps template."""
+    return await entry.answer(req, lambda to: to.template.create)
+
+
 @api.route("hosts", methods=["POST"])
 async def register_host(req: func.HttpRequest) -> func.HttpResponse:
     """A host of service types, with a lease."""

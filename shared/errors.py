@@ -80,6 +80,13 @@ class PreconditionFailed(TimerJobsError):
     title = "Precondition failed"
 
 
+class KeyReused(TimerJobsError):
+    """An idempotency key came before with another body."""
+
+    status = 422
+    title = "Idempotency key reused"
+
+
 class TooLarge(TimerJobsError):
     """A body or a definition is over its limit."""
 
@@ -139,3 +146,7 @@ class Unavailable(TimerJobsError):
 
     status = 503
     title = "Unavailable"
+
+
+class NewerFormat(Unavailable):
+    """What is asked for was written by a newer version of this app, and is left to it."""

@@ -1,10 +1,11 @@
 """App settings, read once from the environment into one frozen object."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from shared.errors import Fault, Misconfigured
 from shared.jobs.fields import QUEUE_NAME
@@ -13,16 +14,35 @@ from shared.recurrence import parse_duration
 T = TypeVar("T")
 
 TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,62}")
+ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
+GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 STORAGE = "AzureWebJobsStorage"
+ACCOUNT, CREDENTIAL, CLIENT_ID = f"{STORAGE}__accountName", f"{STORAGE}__credential", f"{STORAGE}__clientId"
+SERVICES = ("blob", "queue", "table")
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The storage account: either its connection string, or where its services are and who asks them.
+
+    `managed` says that the platform's managed identity asks, the user-assigned one of `client_id` if there is
+    one; else whoever is signed in, as azure-identity's DefaultAzureCredential finds out.
+    """
+
+    connection: str = field(default="", repr=False)
+    queues: str = ""
+    tables: str = ""
+    managed: bool = False
+    client_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the operator can set. Durations are ISO 8601 in the environment; README has the table."""
 
-    storage: str
+    account: Account
     table_name: str
     queue_name: str
     partitions: int
@@ -38,6 +58,12 @@ class Settings:
     queue_targets: str
     identity_targets: str
     secret_hosts: str
+    template_action: str
+    min_interval: timedelta
+    max_body: int
+    max_actions: int
+    outbound_allow: str
+    outbound_deny: str
     health_key: str
     health_max_detection_age: timedelta
     health_max_overdue: timedelta
@@ -50,18 +76,15 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     """
     faults: list[Fault] = []
 
-    def read(name: str, default: str | None, parse: Callable[[str], T]) -> T:
-        text = env.get(name) or default
+    def read(name: str, default: str, parse: Callable[[str], T]) -> T:
         try:
-            if text is None:
-                raise ValueError("must be set")
-            return parse(text)
+            return parse(env.get(name) or default)
         except ValueError as error:
             faults.append(Fault(name, str(error)))
             return None  # type: ignore[return-value]  # never seen: the faults are raised below
 
     settings = Settings(
-        storage=read(STORAGE, None, str),
+        account=_account(env, faults),
         table_name=read("TABLE_NAME", "timerjobs", _name(TABLE_NAME, "a table")),
         queue_name=read("QUEUE_NAME", "timerjobs-tickets", _name(QUEUE_NAME, "a queue")),
         partitions=read("PARTITIONS", "16", _integer(1, 256)),
@@ -81,6 +104,12 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         queue_targets=read("QUEUE_TARGETS", "", str),
         identity_targets=read("IDENTITY_TARGETS", "", str),
         secret_hosts=read("SECRET_HOSTS", "", str),
+        template_action=read("TEMPLATE_ACTION", "", str),
+        min_interval=read("MIN_INTERVAL", "PT1S", _duration(SECOND, DAY)),
+        max_body=read("MAX_BODY", "262144", _integer(1024, 16 * 1024 * 1024)),
+        max_actions=read("MAX_ACTIONS", "100", _integer(1, 100)),
+        outbound_allow=read("OUTBOUND_ALLOW", "", str),
+        outbound_deny=read("OUTBOUND_DENY", "", str),
         health_key=read("HEALTH_KEY", "", str),
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),
@@ -88,6 +117,58 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     if faults:
         raise Misconfigured(faults)
     return settings
+
+
+def _account(env: Mapping[str, str], faults: list[Fault]) -> Account:
+    """The account that AzureWebJobsStorage names, or the settings that the Functions host reads in its place."""
+    connection, name = env.get(STORAGE, ""), env.get(ACCOUNT, "")
+    uris = {service: env.get(f"{STORAGE}__{service}ServiceUri", "") for service in SERVICES}
+    credential, client_id = env.get(CREDENTIAL, ""), env.get(CLIENT_ID, "")
+    by_identity = any((name, *uris.values(), credential, client_id))
+    if connection and by_identity:
+        faults.append(Fault(STORAGE, f"must not be set beside {STORAGE}__…: it is one or the other"))
+    if connection:
+        return Account(connection=connection)
+    if not by_identity:
+        faults.append(Fault(STORAGE, f"must be set, or {ACCOUNT} to use an identity"))
+    else:
+        faults.extend(_address_faults(name, uris))
+    if credential.lower() not in ("", "managedidentity"):
+        faults.append(
+            Fault(f"{STORAGE}__credential", f"must be managedidentity or absent, not {credential[:80]!r}")
+        )
+    if client_id and not GUID.fullmatch(client_id):
+        faults.append(
+            Fault(f"{STORAGE}__clientId", "must be a user-assigned identity's client id, which is a GUID")
+        )
+    return Account(
+        queues=uris["queue"] or f"https://{name}.queue.core.windows.net",
+        tables=uris["table"] or f"https://{name}.table.core.windows.net",
+        managed=credential != "",
+        client_id=client_id,
+    )
+
+
+def _address_faults(name: str, uris: Mapping[str, str]) -> Iterator[Fault]:
+    if name and any(uris.values()):
+        reason = f"must not be set beside {STORAGE}__…ServiceUri: both say where the account is"
+        yield Fault(ACCOUNT, reason)
+    elif name and not ACCOUNT_NAME.fullmatch(name):
+        reason = f"must be the name of a storage account, which {name[:80]!r} cannot be"
+        yield Fault(ACCOUNT, reason)
+    elif not name:
+        for service, uri in uris.items():
+            if not _is_service_uri(uri):  # not quoted, since it may hold a signature
+                reason = f"must be the https address of the account's {service} service"
+                yield Fault(f"{STORAGE}__{service}ServiceUri", reason)
+
+
+def _is_service_uri(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme == "https" and bool(parts.hostname) and not (parts.query or parts.username)
+    except ValueError:
+        return False
 
 
 def _name(pattern: re.Pattern[str], thing: str) -> Callable[[str], str]:

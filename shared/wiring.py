@@ -1,22 +1,28 @@
-"""The composition root: the only place that builds clients, and all that works with them."""
+"""The composition root: builds all of the app, and what works with what."""
 
+import logging
 import os
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import aiohttp
 from azure.core.exceptions import ResourceExistsError
-from azure.core.pipeline.transport import AioHttpTransport, AsyncHttpTransport
-from azure.data.tables.aio import TableClient
-from azure.storage.queue import TextBase64EncodePolicy
-from azure.storage.queue.aio import QueueClient
+from azure.core.pipeline.transport import AioHttpTransport
 
-from shared.engine.actions.auth import Authorizer, parse_identity_targets, parse_secret_hosts
+from shared.clients import Clients
+from shared.engine.actions.auth import (
+    Authorizer,
+    CredentialFactory,
+    managed_identity,
+    parse_identity_targets,
+    parse_secret_hosts,
+)
 from shared.engine.actions.http import HttpAction
+from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_endpoints, parse_places
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
 from shared.engine.actions.wait import WaitAction
@@ -24,6 +30,7 @@ from shared.engine.activation import GenericHost, Search, Watch
 from shared.engine.admin import Admin
 from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
+from shared.engine.bulk import Bulk
 from shared.engine.clock import Clock, utc_now
 from shared.engine.crew import Capacity, Workshop
 from shared.engine.detect import Detector
@@ -41,7 +48,8 @@ from shared.engine.removal import Remover
 from shared.engine.saving import Saver
 from shared.engine.workflows import Performers
 from shared.errors import Fault, Misconfigured
-from shared.settings import STORAGE, Settings
+from shared.jobs.limits import Limits
+from shared.settings import Account, Settings
 from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
@@ -51,25 +59,23 @@ from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
 from shared.storage.timers import Timers
+from shared.storage.transport import Transport
 from shared.web.api import Api
+from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
 from shared.web.hosts import HostRoutes
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
+from shared.web.template import TemplateRoute, read_template_action
 
 T = TypeVar("T")
 
-Transport = AsyncHttpTransport[Any, Any]
+# The client libraries tell of each request at level INFO, at length.
+logging.getLogger("azure").setLevel(logging.WARNING)
 
-# The storage emulator's published account, which UseDevelopmentStorage=true stands for.
-EMULATOR = (
-    "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;"
-    "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==;"
-    "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1;"
-    "QueueEndpoint=http://127.0.0.1:10001/devstoreaccount1;"
-    "TableEndpoint=http://127.0.0.1:10002/devstoreaccount1"
-)
+MAX_ANSWER_HEADERS = 128
+"""An answer with more of them, or one longer than 8,190 bytes, is a fault of the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,50 +110,6 @@ class App:
         await self.closing.aclose()
 
 
-class _Clients:
-    """Storage clients, opened as they are asked for and closed together."""
-
-    def __init__(self, settings: Settings, transport: Callable[[], Transport]) -> None:
-        emulated = settings.storage == "UseDevelopmentStorage=true"
-        self._connection = EMULATOR if emulated else settings.storage
-        self._transport = transport
-        self._opened = AsyncExitStack()
-        self._queues: dict[str, QueueClient] = {}
-
-    async def close(self) -> None:
-        """Closes all."""
-        await self._opened.aclose()
-
-    async def table(self, name: str) -> TableClient:
-        """The client of a table."""
-        with _connection_text():
-            client = TableClient.from_connection_string(
-                self._connection,
-                name,
-                transport=self._transport(),
-                retry_total=4,
-                retry_backoff_factor=0.3,
-                retry_backoff_max=5,
-            )
-        return await self._opened.enter_async_context(client)
-
-    async def queue(self, name: str) -> QueueClient:
-        """The client of a queue, one for each name."""
-        if name not in self._queues:
-            with _connection_text():
-                client = QueueClient.from_connection_string(
-                    self._connection,
-                    name,
-                    message_encode_policy=TextBase64EncodePolicy(),
-                    transport=self._transport(),
-                    retry_total=4,
-                    initial_backoff=1,
-                    increment_base=1,
-                )
-            self._queues[name] = await self._opened.enter_async_context(client)
-        return self._queues[name]
-
-
 async def build(
     settings: Settings, *, clock: Clock = utc_now, transport: Callable[[], Transport] = AioHttpTransport
 ) -> App:
@@ -158,12 +120,13 @@ async def build(
     does not answer.
     """
     async with AsyncExitStack() as opened:
-        clients = _Clients(settings, transport)
+        clients = Clients(settings.account, transport)
         opened.push_async_callback(clients.close)
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
-        session = await opened.enter_async_context(_http_session())
-        parts = await _parts(settings, clients, session)
+        outbound = _outbound(settings, table_client.url, queue_client.url)
+        session = await opened.enter_async_context(_http_session(outbound))
+        parts = await _parts(settings, clients, session, outbound, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
             with service_errors(), suppress(ResourceExistsError):
@@ -190,49 +153,69 @@ class _Parts:
     session: aiohttp.ClientSession
     actions: Mapping[str, Action]
     authorizer: Authorizer
-    queue_targets: Collection[str]
+    policy: Policy
+    template_action: Mapping[str, Any] | None
     outbox: Outbox | None
 
 
-async def _parts(settings: Settings, clients: _Clients, session: aiohttp.ClientSession) -> _Parts:
+def _outbound(settings: Settings, *own: str) -> Outbound:
+    """Where jobs may call: never the app's own storage, or where its identity gives tokens."""
+    return Outbound(
+        _parsed("OUTBOUND_ALLOW", settings.outbound_allow, parse_places),
+        _parsed("OUTBOUND_DENY", settings.outbound_deny, parse_places),
+        [*own, *identity_endpoints(os.environ)],
+    )
+
+
+async def _parts(
+    settings: Settings, clients: Clients, session: aiohttp.ClientSession, outbound: Outbound, clock: Clock
+) -> _Parts:
     own = settings.queue_name
     targets = _parsed("QUEUE_TARGETS", settings.queue_targets, lambda text: parse_queue_targets(text, own))
     authorizer = Authorizer(
         _parsed("IDENTITY_TARGETS", settings.identity_targets, parse_identity_targets),
         _parsed("SECRET_HOSTS", settings.secret_hosts, parse_secret_hosts),
         os.environ,
+        own_identity(settings.account),
     )
     actions: dict[str, Action] = {
         "Http": HttpAction(session, authorizer),
         "Queue": QueueAction(clients.queue, targets, own),
         "Wait": WaitAction(),
     }
+    limits = Limits(min_interval=settings.min_interval, max_actions=settings.max_actions)
+    policy = Policy(authorizer, outbound, targets, own, limits)
+    template_action = read_template_action(settings.template_action, policy, clock())
     outbox = None
     if settings.events_queue:
         events = await clients.queue(settings.events_queue)
         with service_errors(), suppress(ResourceExistsError):
             await events.create_queue()
         outbox = Outbox(events)
-    return _Parts(session=session, actions=actions, authorizer=authorizer, queue_targets=targets, outbox=outbox)
-
-
-def _http_session() -> aiohttp.ClientSession:
-    return aiohttp.ClientSession(
-        headers={"User-Agent": "timerjobs"},
-        auto_decompress=False,
-        # A kept connection may be closed by its other end just as the next request goes out.
-        connector=aiohttp.TCPConnector(limit=0, force_close=True),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None),
+    return _Parts(
+        session=session,
+        actions=actions,
+        authorizer=authorizer,
+        policy=policy,
+        template_action=template_action,
+        outbox=outbox,
     )
 
 
-@contextmanager
-def _connection_text() -> Iterator[None]:
-    try:
-        yield
-    except ValueError as error:  # its text may hold a key
-        raise Misconfigured([Fault(STORAGE, "is not a storage connection string")]) from error
+def own_identity(account: Account) -> CredentialFactory:
+    """The identity that jobs mean unless they name one: that by which the app uses its storage."""
+    return lambda client_id: managed_identity(client_id or account.client_id or None)
+
+
+def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        headers={"User-Agent": "timerjobs"},
+        auto_decompress=False,
+        connector=GuardedConnector(outbound),
+        max_headers=MAX_ANSWER_HEADERS,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+    )
 
 
 def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
@@ -247,8 +230,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     announcer = Announcer(store.tickets, store.hosts, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    policy = Policy(parts.authorizer, parts.queue_targets, settings.queue_name)
-    admin = Admin(store.jobs, store.runs, remover, announcer, policy, events, store.hosts)
+    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events, store.hosts)
     keeps = settings.instance_completion_action == "DeleteNothing"
     handwork = Handwork(admin, store.jobs, store.runs, announcer, events, keeps)
     loader = Loader(store.loads, store.runs)
@@ -269,7 +251,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         timers=store.timers,
         tickets=store.tickets,
         announcer=announcer,
-        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events),
+        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events, clock),
         remover=remover,
         loader=loader,
     )
@@ -301,9 +283,11 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, clock),
+            jobs=JobRoutes(admin, store.jobs, clock, settings.max_body),
+            bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
-            preview=PreviewRoute(clock),
+            template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
+            preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
             hosts=HostRoutes(
                 hosting,

@@ -1,6 +1,7 @@
-"""Fixtures of every room: one Azurite for the session, a bench and a receiver for a test."""
+"""Fixtures of every room: one Azurite for the session, a bench and a receiver for a test; and figures told."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -33,3 +34,22 @@ async def target() -> AsyncIterator[Receiver]:
     """A receiver of calls."""
     async with receiving() as receiver:
         yield receiver
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
+    """Adds to a figure that is printed, summed up, when all tests are done."""
+    return lambda figure, number: record_property("figure", (figure, number))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the figures that tests told."""
+    figures: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "figure":
+                figures[value[0]] += value[1]
+    if figures:
+        terminalreporter.section("figures")
+    for figure, number in figures.items():
+        terminalreporter.line(f"{figure}: {number}")

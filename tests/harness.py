@@ -105,6 +105,7 @@ def settings_for(connection: str, **env: str) -> Settings:
             "QUEUE_NAME": f"q{name}",
             "PARTITIONS": "2",
             "HORIZON": "PT15M",
+            "OUTBOUND_ALLOW": '["127.0.0.0/8"]',
         }
         | env
     )

@@ -60,10 +60,3 @@ def test_no_file_names_a_registry(name: str) -> None:
     text = (ROOT / name).read_text()
     assert "index-url" not in text
     assert '"resolved"' not in text
-
-
-def test_every_setting_the_code_reads_is_in_the_readme() -> None:
-    read = re.findall(r'read\("([A-Z_]+)"', (ROOT / "shared" / "settings.py").read_text())
-    readme = (ROOT / "README.md").read_text()
-    assert len(read) > 10
-    assert [name for name in read if f"`{name}`" not in readme] == []

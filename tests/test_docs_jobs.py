@@ -203,8 +203,10 @@ async def to_its_end(at: Bench, job_id: str) -> list[Any]:
 def test_every_example_has_a_use_here() -> None:
     kinds = [example.kind for example in EXAMPLES if not example.is_job]
     assert sorted(kinds) == [
+        *("bulk", "bulk-answer"),
         *("event failed", "event occurrence", "logic-app", "record missed", "record nightly"),
-        *("setting IDENTITY_TARGETS", "setting QUEUE_TARGETS", "setting SECRET_HOSTS"),
+        *("setting IDENTITY_TARGETS", "setting QUEUE_TARGETS", "setting SECRET_HOSTS", "setting TEMPLATE_ACTION"),
+        "timer",
     ]
     assert len(JOBS) > 10
 
@@ -341,6 +343,23 @@ async def test_a_logic_app_is_changed_over_without_running_twice(at: Bench, serv
 async def test_the_answer_warns_of_an_initial_run(at: Bench, served: Receiver) -> None:
     job = await at.create(**here(job_named("price-import"), served))
     assert job["warnings"] == [{"code": "InitialRun", "at": "2026-09-08T12:00:00Z"}]
+
+
+async def test_the_lines_shown_are_answered_as_shown(at: Bench) -> None:
+    lines, wanted = (next(e.text for e in EXAMPLES if e.kind == kind) for kind in ("bulk", "bulk-answer"))
+    answer = await at.call("carry_out", "bulk", raw=lines.encode())
+    answers = answer.content().decode().splitlines()
+    assert [json.loads(line)["status"] for line in answers] == [201, 201, 404, 404, 404, 404]
+    first, last = map(json.loads, wanted.splitlines())
+    assert same_text(json.loads(answers[0]), first)
+    assert same_text(json.loads(answers[5]), last)
+
+
+async def test_the_timer_shown_is_taken(at: Bench) -> None:
+    made = await at.call("create", "template", body=shown("timer"))
+    assert made.content() == b"Next execution time will be at 2026-09-30T06:15:50.0000000Z"
+    job = await at.call("get", id=made.headers["Location"].rpartition("/")[2])
+    assert job.body["actions"] == {"Action": shown("setting TEMPLATE_ACTION")}
 
 
 async def test_secured_outputs_are_not_recorded(at: Bench, served: Receiver) -> None:

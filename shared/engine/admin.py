@@ -3,36 +3,29 @@
 Each is one conditional transaction, tried again on a race.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.leave import released_run
+from shared.engine.opening import released_run
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
-from shared.errors import Conflict, Fault, InvalidInput, NotFound, PreconditionFailed, Unavailable
-from shared.jobs.definition import Definition, load_definition, pack_definition
+from shared.errors import Conflict, NewerFormat, NotFound, PreconditionFailed, Unavailable
+from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replacement
+from shared.jobs.definition import load_definition
+from shared.jobs.idempotency import request_text
 from shared.jobs.identity import new_id
 from shared.jobs.model import TIMER_JOB, Idle, Job, Run, State, Stretch
-from shared.jobs.spec import JobBody, parse_job
+from shared.jobs.spec import JobBody
 from shared.jobs.times import floor_second
-from shared.jobs.transitions import (
-    Change,
-    at_new_bound,
-    bound_of,
-    created,
-    redefined,
-    reset,
-    resumed,
-    suspended,
-    timing_of,
-)
+from shared.jobs.transitions import Change, at_new_bound, bound_of, created, resumed, suspended
 from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
@@ -89,12 +82,40 @@ class Admin:
             raise NotFound(f"there is no job {job_id!r}")
         return job
 
+    def draft(self, body: Any, now: datetime, job_id: str | None = None) -> tuple[Job, JobBody]:
+        """The new job that a request asks for, of this id if one is given; it is not stored yet.
+
+        Raises InvalidInput, TooLarge.
+        """
+        asked = parse_for(job_id, body, floor_second(now))
+        self._policy.check(asked, now)
+        return created(job_id or asked.id or new_id(), asked.definition, asked.state, now), asked
+
     async def create(self, body: Any, now: datetime) -> Job:
         """CreateTimerJob: a new job. Raises InvalidInput, TooLarge; Conflict if the id exists."""
-        asked = parse_job(body, floor_second(now))
-        self._policy.check(asked.definition, asked.short, now)
-        job = created(asked.id or new_id(), asked.definition, asked.state, now)
-        await self._note_type(asked.definition)
+        job, _ = self.draft(body, now)
+        return await self.insert(job, now)
+
+    async def create_once(self, key: str, body: Any, now: datetime) -> tuple[Job, bool]:
+        """Creates a job by a request that bears an idempotency key, which gives its id if the body does not;
+        gives the job, and whether it is new.
+
+        While the job exists it tells its request from others. Raises as `create` does, and KeyReused.
+        """
+        job_id = id_asked(body, key)
+        for attempt in range(TRIES):
+            await pause(attempt)
+            existing = await self._standing(job_id) if job_id else None
+            if existing is not None:
+                return asked_before(existing, key, body), False
+            job, asked = self.draft(body, now, job_id)
+            job = replace(job, request=request_text(key, asked))
+            if await self._insert(job, now):
+                return job, True
+        raise Unavailable(f"job {job_id!r} keeps being created and deleted")
+
+    async def insert(self, job: Job, now: datetime) -> Job:
+        """Stores a new job. Raises Conflict if its id exists."""
         for attempt in range(TRIES):
             await pause(attempt)
             if await self._insert(job, now):
@@ -116,28 +137,25 @@ class Admin:
             old = await self._standing(job_id)
             conditions.check(old)
             if old is None:
-                asked = _parse_for(job_id, body, floor_second(now))
-                self._policy.check(asked.definition, asked.short, now)
-                new = created(job_id, asked.definition, asked.state, now)
-                await self._note_type(asked.definition)
+                new, _ = self.draft(body, now, job_id)
                 if await self._insert(new, now):
                     return new, True
                 continue
-            change, asked = _replacement(old, body, now, replay)
-            self._policy.check(asked.definition, asked.short, now)
-            await self._note_type(asked.definition)
+            change, asked = replacement(old, body, now, replay)
+            self._policy.check(asked, now)
+            await self.note_types([change.job])
             if change.job == old or await self._commit(old, change, now):
                 return change.job, False
         raise Unavailable(f"job {job_id!r} keeps being changed")
 
-    async def suspend(self, job_id: str, now: datetime) -> Job:
-        """Nothing of the job is dispatched any more; runs under way go on (L1). Raises NotFound; Conflict if
-        it is Completed."""
-        return await self._changed(job_id, now, lambda job: Change(job=suspended(job)))
+    async def suspend(self, job_id: str, conditions: Conditions, now: datetime) -> Job:
+        """Nothing of the job is dispatched any more; runs under way go on (L1). Raises NotFound,
+        PreconditionFailed; Conflict if it is Completed."""
+        return await self._changed(job_id, conditions, now, lambda job: Change(job=suspended(job)))
 
-    async def resume(self, job_id: str, now: datetime) -> Job:
+    async def resume(self, job_id: str, conditions: Conditions, now: datetime) -> Job:
         """The job is dispatched again (L2, L3). Raises as `suspend` does."""
-        return await self._changed(job_id, now, lambda job: resumed(job, now))
+        return await self._changed(job_id, conditions, now, lambda job: resumed(job, now))
 
     async def delete(self, job_id: str, conditions: Conditions, now: datetime) -> None:
         """Deletes a job: when this returns, nothing of it starts any more and its rows are gone.
@@ -157,9 +175,9 @@ class Admin:
             return
         raise Unavailable(f"job {job_id!r} keeps being changed")
 
-    async def _note_type(self, definition: Mapping[str, Any]) -> None:
-        """Before the first job of another service type exists, detection is told to look for runs of such."""
-        if definition["serviceType"] != TIMER_JOB:
+    async def note_types(self, jobs: Iterable[Job]) -> None:
+        """Before the first job of a service type but TimerJob is stored, detection is told to look for such."""
+        if any(load_definition(job.core.definition).service_type != TIMER_JOB for job in jobs):
             await self._hosts.use()
 
     async def _standing(self, job_id: str) -> Job | None:
@@ -170,14 +188,17 @@ class Admin:
             return None
         return job
 
-    async def _changed(self, job_id: str, now: datetime, change: Callable[[Job], Change]) -> Job:
+    async def _changed(
+        self, job_id: str, conditions: Conditions, now: datetime, change: Callable[[Job], Change]
+    ) -> Job:
         for attempt in range(TRIES):
             await pause(attempt)
             job = await self.get(job_id)
+            conditions.check(job)
             made = change(job)
             if made.job == job:
                 return job
-            made = replace(made, job=_raised(made.job, now))
+            made = replace(made, job=raised(made.job, now))
             if await self._commit(job, made, now):
                 return made.job
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -185,6 +206,7 @@ class Admin:
     async def _insert(self, job: Job, now: datetime) -> bool:
         mark = uuid4().hex
         await self._tell(job, (), now)
+        await self.note_types([job])
         try:
             await self._jobs.create(job, mark)
         except Refused:
@@ -208,6 +230,7 @@ class Admin:
         except Refused:
             if not await self._jobs.wrote(new.id, mark):
                 return False
+        metrics.count_occurrences(new.core.counters.since(old.core.counters))
         if limit < load_definition(old.core.definition).history_limit:
             await self._shorten_history(new.id, limit)
         await self._announce(new, now)
@@ -238,53 +261,12 @@ class Admin:
         return replace(counted, records=change.records), gated
 
     async def _shorten_history(self, job_id: str, limit: int) -> None:
-        """Keeps the newest records, in the slots of a lowered limit. A crash before it: the next change of the
-        limit tidies up; readers show the newest of what is there."""
-        with suppress(Refused, StoreFailed):  # somebody else changes them, or the job; it is done but for this
+        """Keeps the newest records, in the slots of a lowered limit. A crash before it, or a record of a newer
+        format: the next change of the limit tidies up; readers show the newest of what is there."""
+        # Where somebody else changes them, or the job, it is done but for this.
+        with suppress(Refused, StoreFailed, NewerFormat):
             await self._runs.shorten_history(job_id, limit)
 
     async def _announce(self, job: Job, now: datetime) -> None:
         if job.baton_due:
             await self._announcer.written(self._jobs.partition(job.id), [job.baton_due], now)
-
-
-def _raised(job: Job, now: datetime) -> Job:
-    core = replace(job.core, generation=job.core.generation + 1)
-    return replace(job, core=core, updated_at=now, fault="")
-
-
-def _parse_for(job_id: str, body: Any, created_at: datetime) -> JobBody:
-    """What the body of a request for this job asks; its id may be left out there."""
-    asked = parse_job(body, created_at)
-    if asked.id not in (None, job_id):
-        raise InvalidInput([Fault("id", f"differs from the id in the address, {job_id!r}")])
-    return asked
-
-
-def _replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
-    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
-    records: tuple[Stretch, ...] = ()
-    asked = None if replay else _unchanged_schedule(old, body)
-    if asked is not None:
-        packed = pack_definition(asked.definition)
-        job = old if packed == old.core.definition else redefined(old, packed, now)
-    else:
-        asked = _parse_for(old.id, body, floor_second(now))
-        made = reset(old, pack_definition(asked.definition), asked.state, now, replay)
-        job, records = made.job, made.records
-    change = Change(job=job)
-    if job.state is not State.COMPLETED and asked.state is not job.state:
-        change = resumed(job, now) if asked.state is State.ENABLED else Change(job=suspended(job))
-    if change.job == old:
-        return change, asked
-    return replace(change, job=_raised(change.job, now), records=records + change.records), asked
-
-
-def _unchanged_schedule(old: Job, body: Any) -> JobBody | None:
-    """What is asked, if its schedule is that of the old definition as it was anchored (L4, L6); else None."""
-    try:
-        asked = _parse_for(old.id, body, old.core.anchor)
-        stored = timing_of(old)
-    except InvalidInput:
-        return None  # the parse against the present tells what is wrong
-    return asked if Definition(asked.definition).schedule(old.core.anchor).same_as(stored.schedule) else None

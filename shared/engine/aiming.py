@@ -72,7 +72,8 @@ class Aimer:
             )
             run = _lock(fired, this, room > 0 and definition.is_short)
         until = removal_time(this.now, definition.delete_after)
-        return aim(baton, turn, run, definition.history_limit, job, until, this.mark)
+        shot = aim(baton, turn, run, definition.history_limit, job, until, this.mark)
+        return replace(shot, was_due=timing.due(turn.fires)) if turn.fires else shot
 
 
 def _lock(run: Run, this: Pass, inline: bool) -> Run:

@@ -11,7 +11,8 @@ from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
 from shared.engine.events import Events
 from shared.engine.lease import Lease, LeaseLost
-from shared.engine.leave import Leaver, about
+from shared.engine.leave import Leaver
+from shared.engine.logs import about
 from shared.engine.perform import Resting
 from shared.engine.workflows import Performers
 from shared.jobs.model import Run
@@ -22,26 +23,59 @@ from shared.storage.table import pack_units
 log = logging.getLogger("timerjobs.execute")
 
 GATHER = 0.05  # seconds that a completion waits for others while runs are executing
+PATIENCE = 5.0  # seconds for which one stands in line for room
 FULL = 33  # completions that fill a transaction
 
 
-@dataclass(slots=True)
 class Capacity:
     """How many runs this process executes at once. Passes reserve what they may start before they look for it."""
 
-    limit: int
-    executing: int = 0
-    reserved: int = 0
+    def __init__(self, limit: int) -> None:
+        self.executing = 0
+        self.in_line = 0
+        self.patience = PATIENCE
+        self._limit = limit
+        self._reserved = 0
+        self._line = asyncio.Lock()  # first come, first served
+        self._freed = asyncio.Event()
 
     def reserve(self, most: int) -> int:
         """Room for up to `most` runs; give it back by `release` when they have started."""
-        room = max(0, min(most, self.limit - self.executing - self.reserved))
-        self.reserved += room
+        room = max(0, min(most, self._free))
+        self._reserved += room
         return room
+
+    def has_room(self, most: int) -> bool:
+        """Whether there is room for them all, and nobody stands in line for it."""
+        return not self.in_line and self._free >= most
+
+    async def stand_in_line(self, most: int) -> int:
+        """As `reserve`, but waits until there is room for all of them; after 5 s it takes what there is."""
+        self.in_line += 1
+        try:
+            async with asyncio.timeout(self.patience), self._line:
+                while self._free < min(most, self._limit):
+                    self._freed.clear()
+                    await self._freed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.in_line -= 1
+        return self.reserve(most)
 
     def release(self, room: int) -> None:
         """Gives back what was reserved."""
-        self.reserved -= room
+        self._reserved -= room
+        self._freed.set()
+
+    def ended(self) -> None:
+        """A run is no longer executing."""
+        self.executing -= 1
+        self._freed.set()
+
+    @property
+    def _free(self) -> int:
+        return self._limit - self.executing - self._reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +133,7 @@ class Crew:
         self._quiet.clear()
         task = asyncio.create_task(self._execute(run))
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(lambda task: self._finished(task, run))
 
     def leave(self, unit: Ending | Rest) -> None:
         """Hands on how a run that nobody executes leaves its row."""
@@ -107,12 +141,13 @@ class Crew:
         self._ready.append(unit)
         self._changed.set()
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None], run: Run) -> None:
         self._tasks.discard(task)
-        self._shop.capacity.executing -= 1
+        self._shop.capacity.ended()
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
-            log.error("a run was left to its lease", exc_info=task.exception(), extra={"action": "execute"})
+            error = task.exception()
+            log.error("a run was left to its lease", exc_info=error, extra={"action": "execute", **about(run)})
 
     async def _execute(self, run: Run) -> None:
         """Executes a run as far as it goes, and hands how it leaves its row to be committed.
@@ -153,9 +188,8 @@ class Crew:
         try:
             await lease.renew()
         except LeaseLost as loss:
-            log.warning(
-                "lost the lease before it began: %s", loss, extra={"action": "execute", **about(lease.run)}
-            )
+            message = "lost the lease before it began: %s"
+            log.warning(message, loss, extra={"action": "execute", **about(lease.run)})
             return False
         return True
 
@@ -185,7 +219,8 @@ class Crew:
             try:
                 await self._commit(batch)
             except Exception:
-                log.exception("runs were left to their leases", extra={"action": "complete"})
+                about_them = {**about(batch[0].run), "count": len(batch)}
+                log.exception("runs were left to their leases", extra={"action": "complete", **about_them})
 
     async def _commit(self, batch: Sequence[Ending | Rest]) -> None:
         leaver, now = self._shop.leaver, self._shop.clock()

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from shared import metrics
 from shared.engine.activation import Watch
 from shared.engine.clock import Clock
 from shared.jobs.times import SECOND, floor_second
@@ -16,6 +18,15 @@ from shared.storage.timers import Timers
 log = logging.getLogger("timerjobs.detect")
 
 OVERDUE = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a cycle saw of a partition: since when a timer is overdue, and how many rows of a newer format were
+    overdue or free."""
+
+    overdue: datetime | None
+    newer: int
 
 
 class Detector:
@@ -66,6 +77,9 @@ class Detector:
            many does no harm.
         3. Raises the events of hosts elsewhere; a crash here: likewise.
         4. Moves `reach` to the horizon, if no other cycle has done so meanwhile.
+
+        Rows of a newer format are counted, and get the one ticket a cycle that others would: whichever
+        instance receives it, one of a newer version may.
         """
         now = self._clock()
         progress = await self._ledger.progress()
@@ -73,20 +87,35 @@ class Detector:
             return False
         horizon = floor_second(now + self._horizon)
         since = max(progress.reach, now - OVERDUE) if progress else now - OVERDUE
-        await asyncio.gather(*(self._partition(p, now, since, horizon) for p in self._jobs.partitions))
+        seen = await asyncio.gather(*(self._partition(p, now, since, horizon) for p in self._jobs.partitions))
         await self._watch.cycle(now)
-        ended = Progress(reach=horizon, cycle_ended=self._clock(), etag=progress.etag if progress else "")
+        newer = sum(of.newer for of in seen)
+        ended = Progress(
+            reach=horizon, cycle_ended=self._clock(), newer=newer, etag=progress.etag if progress else ""
+        )
+        self._report(seen, newer, now, ended.cycle_ended)
         if not await self._ledger.advance(ended):
             log.info("another cycle of detection ran beside this one", extra={"action": "detect"})
         return True
 
-    async def _partition(self, partition: str, now: datetime, since: datetime, horizon: datetime) -> None:
-        oldest = await self._timers.oldest(partition, before=floor_second(now - OVERDUE) + SECOND)
+    def _report(self, seen: list[_Seen], newer: int, began: datetime, ended: datetime) -> None:
+        oldest = min((of.overdue for of in seen if of.overdue), default=began)
+        metrics.overdue_age.set((began - oldest).total_seconds())
+        metrics.newer_rows.set(newer)
+        metrics.detection_duration.record(max(timedelta(0), ended - began).total_seconds())
+        if newer:
+            message = "%d rows of a newer format version are overdue or free, and are left to newer versions"
+            log.warning(message, newer, extra={"action": "leave", "count": newer})
+
+    async def _partition(self, partition: str, now: datetime, since: datetime, horizon: datetime) -> _Seen:
+        oldest, newer_timers = await self._timers.overdue(partition, floor_second(now - OVERDUE) + SECOND)
         if oldest is not None:
             log.info("timers are overdue since %s", oldest, extra={"action": "detect", "partition": partition})
             await self._tickets.send(Ticket(partition, floor_second(now)))
         if since < horizon:
             dues = await self._timers.dues(partition, since, horizon)
             await self._tickets.announce(partition, dues)
-        if await self._runs.free(partition, now, self._longest_lock, limit=1):
+        free, newer_runs = await self._runs.any_free(partition, now, self._longest_lock)
+        if free:
             await self._tickets.send(Ticket(partition))
+        return _Seen(oldest, newer_timers + newer_runs)

@@ -15,8 +15,8 @@ from shared.engine.loading import Loader, handed_back
 from shared.engine.removal import Remover
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
-from shared.jobs.model import Idle, Removal, Run
-from shared.jobs.times import EPOCH, floor_second
+from shared.jobs.model import Idle, NewerTimer, Removal, Run
+from shared.jobs.times import floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
@@ -25,12 +25,12 @@ from shared.workflow import registered
 log = logging.getLogger("timerjobs.dispatch")
 
 PAGE = 100
+# A page in a process that executes all it can: what fills a transaction, since most timers take four rows.
+TURN = 25
 PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
 PATIENCE = timedelta(seconds=2)
-# How long a ticket for runs rests when this process executes all it can.
-CROWDED = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Dispatcher:
         self._line = line
         self._shop = shop
         self._owner = owner
-        self._put_off: dict[str, datetime] = {}
+        self._in_line: set[str] = set()
 
     async def carry_out(self, ticket: Ticket) -> None:
         """What the ticket says. Raises StoreFailed where storage does; the ticket then comes again."""
@@ -95,28 +95,41 @@ class Dispatcher:
 
         For each page: 1. its transactions; 2. its runs are started, the tickets of what comes next go out,
         and those of runs for others. A crash between the two leaves runs locked, which are taken over, and
-        loses tickets, which detection sends.
+        loses tickets, which detection sends. Timers of a newer format are passed over, and a page of nothing
+        else is none: however many stand in front, those behind them are fired.
         """
-        after, again = "", False
-        for _ in range(PAGES):
-            timers, after = await self._line.timers.due(partition, now, after, PAGE)
-            due = [timer for timer in timers if not isinstance(timer, Removal)]
+        after, again, turns, pages = "", False, 0, 0
+        while pages < PAGES:
+            crowded = not self._shop.capacity.has_room(PAGE)
+            timers, after = await self._line.timers.due(partition, now, after, TURN if crowded else PAGE)
+            due = [timer for timer in timers if not isinstance(timer, Removal | NewerTimer)]
             fired = await self._fire(partition, due, now, crew)
             if fired.met_another:
                 return False
             for timer in timers:
                 if isinstance(timer, Removal):
                     await self._remove(timer, now)
+            turns += fired.turns
             again = again or any(due_at <= now for due_at in fired.dues)
             if not after:
                 return again
-        return again or fired.turns > 0
+            if crowded and turns:
+                break  # time has passed in the line
+            pages += not all(isinstance(timer, NewerTimer) for timer in timers)
+        return again or turns > 0
 
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
         """One page. What was committed is announced and started also where a later batch fails."""
         capacity = self._shop.capacity
-        room = capacity.reserve(len(due))
-        fired = Fired(start=crew.start)
+        room = await capacity.stand_in_line(len(due))
+
+        def start(run: Run) -> None:
+            nonlocal room
+            room -= 1
+            capacity.release(1)
+            crew.start(run)
+
+        fired = Fired(start=start)
         this = Pass(
             partition=partition,
             now=now,
@@ -142,48 +155,62 @@ class Dispatcher:
     async def take_runs(self, partition: str) -> None:
         """Executes up to 100 of the partition's runs that are unlocked or whose lock ran out.
 
-        Taken by one transaction; those that wait for a workflow of this app by one each. Runs of hosts elsewhere
-        whose lock ran out are handed back to wait for another. One more ticket goes out if there are more.
+        Taken by one transaction; those that wait for a workflow of this app by one each. One more ticket goes out
+        if there are more.
         """
-        now = self._shop.clock()
-        free = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE)
-        own = [run for run in free if is_own(run.service_type)]
-        waiting = await self._waiting(partition)
-        room = self._shop.capacity.reserve(len(own) + len(waiting))
+        now, capacity = self._shop.clock(), self._shop.capacity
+        free = await self._free(partition, now)
+        room = capacity.reserve(len(free))
+        if free and room == 0:
+            room = await self._stand_in_line(partition, len(free))
+            if room == 0:
+                return
+            now = self._shop.clock()
+            free = await self._free(partition, now)
         async with Crew(partition, self._shop) as crew:
             try:
-                for run in free:
-                    if not is_own(run.service_type):
-                        crew.leave(await handed_back(run, self._shop.leaver, now))
-                for run in await self._take(partition, own[:room], now):
+                for run in await self._take(partition, [r for r in free[:room] if isinstance(r, Run)], now):
                     crew.start(run)
-                for idle in waiting[: room - min(room, len(own))]:
+                for idle in [r for r in free[:room] if isinstance(r, Idle)]:
                     if loaded := await self._line.loader.take(idle, self._owner, now + self._shop.lock_duration):
                         crew.start(loaded)
             finally:
-                self._shop.capacity.release(room)
-            if own + waiting and room == 0:
-                await self._come_again(partition)
-            elif room < len(own) + len(waiting) or TAKE in (len(free), len(waiting)):
+                capacity.release(room)
+            if room < len(free) or len(free) == TAKE:
                 await self._line.tickets.send(Ticket(partition))
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
-    async def _waiting(self, partition: str) -> list[Idle]:
-        """Up to 100 runs that wait for this app's workflows."""
-        found: list[Idle] = []
+    async def _free(self, partition: str, now: datetime) -> list[Run | Idle]:
+        """Up to 100 runs that this process can execute: free ones, and those that wait for workflows of the app.
+
+        Free runs of hosts elsewhere, whose lock ran out, are handed back to wait for another.
+        """
+        free = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE)
+        found: list[Run | Idle] = [run for run in free if is_own(run.service_type)]
+        if len(found) < len(free):
+            async with Crew(partition, self._shop) as crew:
+                for run in free:
+                    if not is_own(run.service_type):
+                        crew.leave(await handed_back(run, self._shop.leaver, now))
         for service_type in registered():
-            found += await self._line.loader.waiting(partition, service_type, TAKE - len(found))
-            if len(found) == TAKE:
-                break
+            if len(found) < TAKE:
+                found += await self._line.loader.waiting(partition, service_type, TAKE - len(found))
         return found
 
-    async def _come_again(self, partition: str) -> None:
-        """Puts a ticket for runs off, since this process executes all it can; one for each partition is enough."""
-        now = self._shop.clock()
-        if self._put_off.get(partition, EPOCH) <= now:
-            self._put_off[partition] = now + CROWDED
-            await self._line.tickets.send(Ticket(partition), CROWDED)
+    async def _stand_in_line(self, partition: str, most: int) -> int:
+        """Room in a process that executes all it can. 0: there is none, and a ticket calls another process (or
+        this one again); or a ticket for this partition's runs stands in line already, which is enough."""
+        if partition in self._in_line:
+            return 0
+        self._in_line.add(partition)
+        try:
+            room = await self._shop.capacity.stand_in_line(most)
+        finally:
+            self._in_line.discard(partition)
+        if room == 0:
+            await self._line.tickets.send(Ticket(partition))
+        return room
 
     async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
         """Locks the runs, each at the version it was read; those somebody else took are left out."""

@@ -5,10 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from shared import metrics
 from shared.engine.aiming import Aimer, Pass
+from shared.engine.clock import Clock
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
+from shared.engine.logs import about_timer
+from shared.errors import NewerFormat
 from shared.jobs.model import BadTimer, Baton, Idle, Run
+from shared.jobs.times import json_text
 from shared.storage.runs import Runs
 from shared.storage.shots import Shot
 from shared.storage.table import Refused, StoreFailed, Write, pack_units
@@ -50,11 +55,12 @@ class _Aimed:
 class Firer:
     """Fires due timers."""
 
-    def __init__(self, timers: Timers, runs: Runs, aimer: Aimer, events: Events) -> None:
+    def __init__(self, timers: Timers, runs: Runs, aimer: Aimer, events: Events, clock: Clock) -> None:
         self._timers = timers
         self._runs = runs
         self._aimer = aimer
         self._events = events
+        self._clock = clock
 
     async def fire(self, timers: Sequence[Due], this: Pass, fired: Fired) -> None:
         """Fires each timer's occurrence, or wakes its run; one that cannot be planned or written is set aside.
@@ -76,11 +82,14 @@ class Firer:
                 break
 
     async def _aim(self, timer: Due, this: Pass, room: int, fired: Fired) -> _Aimed | None:
-        """The shot of a timer; None if it cannot be planned, and is set aside."""
+        """The shot of a timer; None if it cannot be planned, and is set aside, or if its job's row is of a newer
+        format, and it is left where it is."""
         try:
             return _Aimed(timer, await self._aimer.aim(timer, this, room))
         except StoreFailed:
             raise
+        except NewerFormat:
+            return None
         except Exception as fault:  # whatever a stored definition can make planning do
             await self._set_aside(timer, this, f"cannot be planned: {type(fault).__name__}: {fault}", fired)
             return None
@@ -164,7 +173,7 @@ class Firer:
         """Whether the first of these shots that leaves a trace bears this pass's mark."""
         for shot in gone:
             if shot.run:
-                run = await self._runs.find(shot.run.job_id, shot.run.seq)
+                run = await self._run(shot.run)
                 return run is not None and run.mark == this.mark
             if shot.records:
                 slot = await self._runs.slot(shot.job_id, shot.records[-1].seq, shot.history_limit)
@@ -172,12 +181,24 @@ class Firer:
         return False
 
     async def _etag(self, shot: Shot) -> str:
-        run = await self._runs.get(shot.run.job_id, shot.run.seq) if shot.run and shot.run.owner else None
+        run = await self._run(shot.run) if shot.run else None
         return run.etag if run else ""
+
+    async def _run(self, run: Run) -> Run | None:
+        """The run as it stands, None if it is gone or in the hands of a newer version."""
+        try:
+            return await self._runs.find(run.job_id, run.seq)
+        except NewerFormat:
+            return None
 
     def _won(self, shots: Sequence[Shot], etags: Sequence[str], fired: Fired) -> None:
         fired.turns += len(shots)
+        now = self._clock()
         for shot, etag in zip(shots, etags, strict=True):
+            if shot.counts:
+                metrics.count_occurrences(shot.counts)
+            if shot.was_due:
+                metrics.lateness.record(max(timedelta(0), now - shot.was_due).total_seconds())
             if shot.next_due:
                 fired.dues.add(shot.next_due)
             if shot.run and shot.run.owner and etag:
@@ -191,12 +212,18 @@ class Firer:
                     record.status,
                     record.count,
                     record.reason,
-                    extra={"action": str(record.status).lower(), "job": shot.job_id, "scheduled": record.first},
+                    extra={
+                        "action": str(record.status).lower(),
+                        "job": shot.job_id,
+                        "run": record.seq,
+                        "scheduled": json_text(record.first),
+                        "count": record.count,
+                    },
                 )
 
     async def _set_aside(self, timer: Due, this: Pass, why: str, fired: Fired) -> None:
         """Moves a timer at fault out of the way, with a back-off of 1 minute doubling to 1 hour."""
-        log.error("a timer is set aside: %s", why, extra={"action": "set aside", "job": timer.job_id})
+        log.error("a timer is set aside: %s", why, extra={"action": "set aside", **about_timer(timer)})
         asides = timer.set_asides if isinstance(timer, Baton) else 0
         until = this.now + min(SET_ASIDE_FIRST * 2 ** min(asides, 10), SET_ASIDE_LONGEST)
         try:
@@ -204,4 +231,5 @@ class Firer:
             fired.turns += 1
         except Refused:
             if await self._timers.drop_orphan(this.partition, timer):
-                log.error("it belonged to no job, and is deleted", extra={"action": "set aside"})
+                message = "it belonged to no job, and is deleted"
+                log.error(message, extra={"action": "set aside", **about_timer(timer)})

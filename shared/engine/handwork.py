@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.leave import gate_change, run_of, summary
+from shared.engine.leave import summary
+from shared.engine.opening import gate_change, run_of
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
@@ -136,6 +138,7 @@ class Handwork:
         except Refused:
             if not await self._jobs.wrote(job.id, mark):
                 return False
+        metrics.count_ended(ended.status)
         await self._announce_baton(new, now)
         return True
 
@@ -169,6 +172,7 @@ class Handwork:
             slot = await self._runs.slot(job.id, run.seq, limit)
             if not slot or slot["mark"] != mark:
                 return False
+        metrics.count_ended(ended.status)
         if change and change.runs:
             await self._announcer.runs(partition, [run.service_type for run in change.runs])
         if change and change.baton:

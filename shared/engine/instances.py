@@ -13,8 +13,8 @@ from datetime import datetime
 from shared.engine.clock import Clock
 from shared.engine.contention import TRIES, pause
 from shared.engine.hosting import Hosting
-from shared.engine.leave import about
 from shared.engine.loading import Loader
+from shared.engine.logs import about
 from shared.errors import Conflict, InstanceLocked, InstancePersistenceError, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.hostwork import Asked

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.engine.clock import Clock
+from shared.errors import NewerFormat
 from shared.jobs.model import Run
 from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
@@ -73,7 +74,10 @@ class Lease:
 
     async def _current(self) -> Run:
         """The run as it stands, if it is still held here. Raises LeaseLost."""
-        current = await self._runs.get(self.run.job_id, self.run.seq)
+        try:
+            current = await self._runs.get(self.run.job_id, self.run.seq)
+        except NewerFormat as error:
+            raise LeaseLost(f"a newer version of the app has taken the run over: {error}") from error
         if current is None or not same_holder(current, self.run):
             raise LeaseLost("the run was taken over, cancelled or removed")
         return current

@@ -4,18 +4,22 @@ import asyncio
 import itertools
 import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.clock import Clock
 from shared.engine.contention import pause
 from shared.engine.lease import same_holder
+from shared.engine.logs import about
+from shared.engine.opening import gate_change
 from shared.engine.perform import Resting
+from shared.errors import NewerFormat
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
-from shared.jobs.gate import left
-from shared.jobs.model import Baton, Bound, Ended, Job, Run, State, Waiting
+from shared.jobs.model import Ended, Run, State
 from shared.jobs.times import ceil_second, floor_second, json_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending, GateChange, Rest
@@ -116,6 +120,7 @@ class Leaver:
         else:
             for unit in batch:
                 _rested(unit, left)
+            _count(unit for unit in batch if isinstance(unit, Ending))
 
     async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
         if len(batch) == 1:
@@ -136,10 +141,11 @@ class Leaver:
     async def _settle(self, partition: str, unit: Ending | Rest, left: Left) -> None:
         """A refused unit: one's own commit whose answer was lost, a changed row, or a lost run."""
         run = unit.run
-        current = await self._runs.get(run.job_id, run.seq)
-        if current is not None and same_holder(current, run):
+        current = await self._held_row(run)
+        if current is not None:
             if current.etag == run.etag and not isinstance(unit, Rest) and unit.slot is not None:
-                log.error("it cannot be recorded, and is left to its lease", extra=about(run))
+                message = "it cannot be recorded, and is left to its lease"
+                log.error(message, extra={"action": "complete", **about(run)})
             elif isinstance(unit, Rest):
                 as_it_is = replace(run, etag=current.etag, gated=current.gated)
                 await self._commit(partition, [replace(unit, run=as_it_is)], left)
@@ -148,36 +154,38 @@ class Leaver:
                 await self._commit(partition, [replace(fresh, mark=unit.mark)], left)
             return
         if isinstance(unit, Rest):
-            idle = await self._runs.idle(run.job_id, run.seq)
-            if idle is not None and idle.run.mark == run.mark:
-                _rested(unit, left)
-                return
+            with suppress(NewerFormat):
+                idle = await self._runs.idle(run.job_id, run.seq)
+                if idle is not None and idle.run.mark == run.mark:
+                    _rested(unit, left)
+                    return
         elif await self._is_recorded(unit):
+            _count([unit])
             return
-        log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(run))
+        _log_lost(run)
 
     async def _through_gate(self, ending: Ending, left: Left) -> None:
         """Completes a run that counts at its job's gate, and lets the next ones through.
 
         1. Reads the job, whose row is the gate. 2. Commits, at that version: [run away, history, job merged,
         the first that wait as runs, a parked baton back]. Anything else at the gate meanwhile: refused, and
-        begun anew while the run's lock holds. A crash before the commit: the run is taken over; after it:
+        begun anew, the run's lock renewed. A crash before the commit: the run is taken over; after it:
         what was let through here is taken over, and detection finds the baton.
         """
+        partition = self._runs.partition(ending.run.job_id)
         for attempt in itertools.count():
             await pause(attempt)
-            if attempt and self._has_run_out(ending.run):
-                log.error("its gate kept being changed until its lock ran out", extra=about(ending.run))
-                return
+            (kept,) = await self.held(partition, [ending]) if attempt else [ending]
+            assert isinstance(kept, Ending)
             try:
-                again = await self._try_gate(ending, left)
+                again = await self._try_gate(kept, left)
             except StoreFailed as failure:
-                if not await self._still_held([ending], failure):
+                if not await self._still_held([kept], failure):
                     return
-            else:
-                if again is None:
-                    return
-                ending = again
+                again = kept
+            if again is None:
+                return
+            ending = again
 
     async def _try_gate(self, ending: Ending, left: Left) -> Ending | None:
         """One attempt: None if that was it, else what to try next."""
@@ -185,13 +193,19 @@ class Leaver:
         try:
             etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
         except Refused:
-            current = await self._runs.get(ending.run.job_id, ending.run.seq)
-            if current is None or not same_holder(current, ending.run):
+            current = await self._held_row(ending.run)
+            if current is None:
                 await self._found_done(ending, left)
                 return None
             return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
+        _count([unit])
         self._let_through(unit, etags, left)
         return None
+
+    async def _is_at_fault(self, unit: Ending) -> bool:
+        """Whether nobody has changed the job whose gate the refused unit goes through."""
+        job = await self._jobs.get(unit.run.job_id)
+        return job is not None and unit.change is not None and job.etag == unit.change.job.etag
 
     async def _in_its_slot(self, ending: Ending) -> Ending:
         """The ending, its slot read if the job has got so far that a later record may lie there."""
@@ -203,8 +217,9 @@ class Leaver:
     async def _found_done(self, ending: Ending, left: Left) -> None:
         """The run is gone: if by a commit of ours whose answer was lost, what it let through is ours too."""
         if not await self._is_recorded(ending):
-            log.warning("left by nobody here: it was taken over, cancelled or removed", extra=about(ending.run))
+            _log_lost(ending.run)
             return
+        _count([ending])
         runs = await self._runs.of_job(ending.run.job_id)
         left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
         left.others.append(ending.run.service_type)  # perhaps: a look more does no harm
@@ -228,13 +243,21 @@ class Leaver:
         now = self._clock()
         return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
 
+    async def _held_row(self, run: Run) -> Run | None:
+        """The run as it stands, None unless it is still this holder's; newer versions may have taken it over."""
+        with suppress(NewerFormat):
+            current = await self._runs.get(run.job_id, run.seq)
+            return current if current is not None and same_holder(current, run) else None
+        return None
+
     async def _is_recorded(self, ending: Ending) -> bool:
         slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
         return bool(slot) and slot["mark"] == ending.mark
 
     async def _still_held(self, batch: Sequence[Ending | Rest], failure: StoreFailed) -> list[Ending | Rest]:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
-        log.warning("completion waits for storage: %s", failure, extra={"action": "complete"})
+        about_them = {**about(batch[0].run), "count": len(batch)}
+        log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
         await asyncio.sleep(1)
         return [unit for unit in batch if not self._has_run_out(unit.run)]
 
@@ -254,42 +277,14 @@ def _rested(unit: Ending | Rest, left: Left) -> None:
         left.others.append(unit.run.service_type)
 
 
-def gate_change(
-    job: Job, bound: Bound | None, now: datetime, owner: str, locked_until: datetime, mark: str
-) -> GateChange:
-    """What the end of one of the job's runs changes at its gate."""
-    opening = left(job.gate, bound)
-    runs = [released_run(job, place, now, owner, locked_until, mark) for place in opening.released]
-    baton = None
-    if opening.unparked and job.pending and job.state is State.ENABLED:
-        due = max(job.pending.due, floor_second(now))
-        baton = Baton(job_id=job.id, core=job.core, pending=replace(job.pending, due=due))
-    return GateChange(job=job, gate=opening.gate, runs=runs, baton=baton)
+def _log_lost(run: Run) -> None:
+    message = "left by nobody here: it was taken over, cancelled or removed"
+    log.warning(message, extra={"action": "complete", **about(run)})
 
 
-def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_until: datetime, mark: str) -> Run:
-    """The run that a waiting occurrence becomes, locked by `owner` if it is short."""
-    run = replace(run_of(job, place, now, gated=True), mark=mark)
-    inline = bool(owner) and load_definition(job.core.definition).is_short
-    return replace(run, owner=owner, locked_until=locked_until) if inline else run
-
-
-def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
-    """The run of an occurrence that was given its number, unlocked."""
-    definition = load_definition(job.core.definition)
-    return Run(
-        job_id=job.id,
-        seq=place.seq,
-        stamp=place.stamp,
-        definition=job.core.definition,
-        scheduled=place.scheduled,
-        fired_at=now,
-        window=place.window,
-        by_hand=place.by_hand,
-        gated=gated,
-        service_type=definition.service_type,
-        activation=definition.activation,
-    )
+def _count(endings: Iterable[Ending]) -> None:
+    for ending in endings:
+        metrics.count_ended(ending.ended.status)
 
 
 def history_limit(run: Run) -> int:
@@ -309,8 +304,3 @@ def summary(ended: Ended) -> dict[str, object]:
         "startTime": json_text(ended.started),
         "endTime": json_text(ended.ended),
     }
-
-
-def about(run: Run) -> dict[str, object]:
-    """What a log line about a run carries."""
-    return {"job": run.job_id, "run": run.seq, "scheduled": json_text(run.scheduled)}

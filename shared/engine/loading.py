@@ -5,7 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
-from shared.engine.leave import Leaver, about
+from shared.engine.leave import Leaver
+from shared.engine.logs import about
 from shared.engine.perform import MAX_TAKEOVERS, ended_as
 from shared.jobs.model import Idle, Run, Status
 from shared.storage.endings import Ending, Rest

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 import zlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
+from shared.engine.logs import about
 from shared.errors import InvalidInput
 from shared.expressions import evaluate
 from shared.jobs.context import RunContext
@@ -137,15 +139,15 @@ class _Performance:
             )
             result = Outcome(status=Status.FAILED, reason=reason)
         except Exception as error:
-            log.exception("an action could not be performed", extra={"action": "execute", "job": self._run.job_id})
+            log.exception("an action could not be performed", extra={"action": "execute", **about(self._run)})
             result = Outcome(status=Status.FAILED, reason=f"{type(error).__name__}: {error}")
         return self._after(step, result if "outputs" not in _secured(action) else _without_outputs(result))
 
     def _after(self, step: Step, result: Outcome | Later) -> Step:
         failed = result.attempted if isinstance(result, Later) else result.status is not Status.SUCCEEDED
         if failed:
-            message = "job %s, run %d: an attempt failed: %s"
-            log.warning(message, self._run.job_id, self._run.seq, result.reason, extra={"action": "execute"})
+            message, run = "job %s, run %d: an attempt failed: %s", self._run
+            log.warning(message, run.job_id, run.seq, result.reason, extra={"action": "execute", **about(run)})
         if isinstance(result, Later):
             return replace(
                 step,
@@ -184,6 +186,7 @@ class _Performance:
             "x-timerjobs-scheduled-time": json_text(run.scheduled),
             "x-timerjobs-attempt": str(run.takeovers + step.attempts + 1),
             "x-timerjobs-fencing-token": str(run.fencing_token),
+            "traceparent": f"00-{run.trace_id}-{secrets.token_hex(8)}-01",
         }
         if run.window:
             headers["x-timerjobs-window-start-time"] = json_text(run.window[0])

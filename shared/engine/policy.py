@@ -1,4 +1,7 @@
-"""What the operator allows jobs to use: identities, secrets, queues. Checked when a job is created or replaced."""
+"""What the operator allows jobs: addresses, identities, secrets, queues, and how much.
+
+Checked when a job is created or replaced.
+"""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -6,28 +9,36 @@ from typing import Any
 
 from shared.engine.actions.auth import Authorizer
 from shared.engine.actions.inputs import BadInput
+from shared.engine.actions.outbound import Outbound
 from shared.engine.actions.queue import message_text, queue_faults
 from shared.engine.actions.wait import wait_until
 from shared.errors import Fault, InvalidInput
 from shared.jobs.fields import holds_expression
+from shared.jobs.limits import Limits
+from shared.jobs.spec import JobBody
 
 # The three months from here have 90 days, as few as there are: a wait that fits from nowhere is refused.
 SHORTEST_MONTHS = datetime(2026, 12, 1, tzinfo=UTC)
 
 
 class Policy:
-    """Checks the actions of valid definitions."""
+    """Checks what valid requests ask."""
 
-    def __init__(self, authorizer: Authorizer, queues: Collection[str], own_queue: str) -> None:
+    def __init__(
+        self, authorizer: Authorizer, outbound: Outbound, queues: Collection[str], own_queue: str, limits: Limits
+    ) -> None:
         self._authorizer = authorizer
+        self._outbound = outbound
+        self._limits = limits
         self._queues = queues
         self._own_queue = own_queue
 
-    def check(self, definition: Mapping[str, Any], short: bool, now: datetime) -> None:
-        """Raises InvalidInput with all that is not allowed; `short`: the action was given as `action`."""
-        faults = [
-            fault.under("action.inputs" if short else f"actions.{name}.inputs")
-            for name, action in definition.get("actions", {}).items()
+    def check(self, asked: JobBody, now: datetime) -> None:
+        """Raises InvalidInput with all that is not allowed."""
+        faults = self._limits.faults(asked)
+        faults += [
+            fault.under("action.inputs" if asked.short else f"actions.{name}.inputs")
+            for name, action in asked.definition.get("actions", {}).items()
             for fault in self._faults(action["type"], action["inputs"], now)
         ]
         if faults:
@@ -35,8 +46,10 @@ class Policy:
 
     def _faults(self, kind: str, inputs: Mapping[str, Any], now: datetime) -> list[Fault]:
         if kind == "Http":
-            authentication = inputs.get("authentication")
-            return list(self._authorizer.faults(authentication, inputs["uri"])) if authentication else []
+            faults = self._outbound.uri_faults(inputs["uri"])
+            if authentication := inputs.get("authentication"):
+                faults += self._authorizer.faults(authentication, inputs["uri"])
+            return faults
         if kind == "Queue":
             return queue_faults(inputs["queue"], self._queues, self._own_queue) + _message_faults(inputs)
         return _wait_faults(inputs, now)

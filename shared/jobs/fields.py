@@ -32,6 +32,11 @@ _OWN_HEADER = re.compile(
     r"(?i)x-timerjobs-.*|idempotency-key|traceparent|tracestate|host|content-length|transfer-encoding"
     r"|connection|keep-alive|te|trailer|upgrade|expect|proxy-.*"
 )
+# What metadata services, and the platform's own endpoints, take for a sign that the caller may ask.
+_PLATFORM_HEADER = re.compile(
+    r"(?i)x-identity-header|metadata(-flavor)?|x-google-metadata-request|x-aws-ec2-metadata-.*"
+    r"|x-ms-client-principal(-.*)?|x-ms-token-.*"
+)
 _OPENING = re.compile(r"@@\{|@\{")
 QUEUE_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 MAX_URI = 8192
@@ -127,6 +132,8 @@ def check_header_name(name: str) -> str:
         raise ValueError("is not a header name")
     if _OWN_HEADER.fullmatch(name):
         raise ValueError("is set by the scheduler or its connection")
+    if _PLATFORM_HEADER.fullmatch(name):
+        raise ValueError("is for the platform's own endpoints")
     return name
 
 

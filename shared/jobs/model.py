@@ -3,6 +3,7 @@
 Nothing here reads a clock or a store. `etag` is the storage version a value was read at, where it was read.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,6 +49,14 @@ class Counters:
     missed: int = 0
     skipped: int = 0
     base: int = 0
+
+    def since(self, before: "Counters") -> "Counters":
+        """What was fired, missed and skipped since `before`."""
+        return Counters(
+            fired=self.fired - before.fired,
+            missed=self.missed - before.missed,
+            skipped=self.skipped - before.skipped,
+        )
 
 
 Window = tuple[datetime, datetime]
@@ -131,7 +140,7 @@ class Job:
 
     `pending` is a copy of where the job's one timer is; of a job that is suspended or parked, where it would
     be; of a Completed one, when it is to be removed, if it is. `dormant`: it was created (or reset) suspended
-    and has not been enabled since.
+    and has not been enabled since. `request` tells the request that created it, if that bore an idempotency key.
     """
 
     id: str
@@ -144,6 +153,7 @@ class Job:
     dormant: bool = False
     last_run: Mapping[str, Any] | None = None
     fault: str = ""
+    request: str = ""
     etag: str = ""
 
     @property
@@ -184,6 +194,13 @@ class BadTimer:
     row: Mapping[str, Any] = field(repr=False)
     why: str
     etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewerTimer:
+    """A timer row that a newer version of this app wrote: it is left where it is."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,9 +249,19 @@ class Run:
         return f"{self.job_id}:{self.stamp}:{self.occurrence}:{action}"
 
     @property
+    def trace_id(self) -> str:
+        """The W3C trace id under which targets are called: the run's own, whoever attempts it and how often."""
+        return trace_id(self.job_id, self.stamp, self.seq)
+
+    @property
     def occurrence(self) -> str:
         """What tells this occurrence from the job's others: its scheduled time; of a run made by hand, its seq."""
         return f"run-{self.seq}" if self.by_hand else key_text(self.scheduled)
+
+
+def trace_id(job_id: str, stamp: str, seq: int) -> str:
+    """The W3C trace id of a run: 32 hexadecimal digits."""
+    return hashlib.sha256(f"trace:{job_id}:{stamp}:{seq}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,13 @@ _FOR_CALENDAR = frozenset({"type", "recurrence", "inputs", "runAt", "skipInitial
 
 class JobBody(NamedTuple):
     """What a request asks: the id (None if it gives none), the canonical definition, Enabled or Suspended,
-    and whether the one action was given as `action`."""
+    what its trigger means, and where that and the one action stand: `action`, or within `actions`."""
 
     id: str | None
     definition: dict[str, Any]
     state: State
+    schedule: Schedule
+    trigger_at: str
     short: bool
 
 
@@ -53,12 +55,14 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     faults = and_faults(faults, of_shape)
     faults = and_faults(faults, _faults_of_type(plain))
     faults = and_faults(faults, order_faults(actions))
-    faults = and_faults(faults, trigger_faults(trigger, parameters, created))
-    if faults or request is None:
+    schedule, of_trigger = read_trigger(trigger, parameters, created)
+    faults = and_faults(faults, of_trigger)
+    if faults or request is None or schedule is None:
         raise InvalidInput(_as_written(f, body) for f in _without_dependent(faults))
     state = State.SUSPENDED if request.state in ("Suspended", "Disabled") else State.ENABLED
     short = body.get("action") is not None and body.get("actions") is None
-    return JobBody(request.id, _canonical(request), state, short)
+    trigger_at = _as_written(Fault("trigger", ""), body).field
+    return JobBody(request.id, _canonical(request), state, schedule, trigger_at, short)
 
 
 def _faults_of_type(plain: Mapping[str, JsonValue]) -> list[Fault]:
@@ -78,30 +82,32 @@ def _faults_of_type(plain: Mapping[str, JsonValue]) -> list[Fault]:
 def parse_trigger(trigger: Any, parameters: Mapping[str, Any] | None, created: datetime) -> Schedule:
     """The schedule of a trigger object on its own. Raises InvalidInput, its paths starting at `trigger`."""
     _, of_shape = read_model(Trigger, trigger, "trigger")
-    faults = and_faults(of_shape, trigger_faults(trigger, parameters, created))
-    if faults:
+    schedule, faults = read_trigger(trigger, parameters, created)
+    faults = and_faults(of_shape, faults)
+    if faults or schedule is None:
         raise InvalidInput(_without_dependent(faults))
-    return compile_trigger(trigger, created, parameters)
+    return schedule
 
 
-def trigger_faults(trigger: Any, parameters: Any, created: datetime) -> list[Fault]:
-    """What is wrong with a trigger as a whole; nothing where its type is, which its model tells."""
+def read_trigger(trigger: Any, parameters: Any, created: datetime) -> tuple[Schedule | None, list[Fault]]:
+    """What a trigger means, and what is wrong with it as a whole; neither where its type is, which its model
+    tells."""
     if not isinstance(trigger, dict) or trigger.get("type") not in ("Recurrence", "SlidingWindow", "Once"):
-        return []
-    faults = []
+        return None, []
+    schedule, faults = None, []
     if trigger["type"] != "Recurrence" and trigger.get("maxLateness") is not None:
         faults.append(Fault("trigger.maxLateness", f"does not apply to {trigger['type']}, which misses nothing"))
     if trigger.get("operationOptions") is not None and trigger.get("runtimeConfiguration") is not None:
         faults.append(Fault("trigger.operationOptions", "must not be given beside runtimeConfiguration"))
     try:
-        compile_trigger(
+        schedule = compile_trigger(
             {k: v for k, v in trigger.items() if k in _FOR_CALENDAR},
             created,
             parameters if isinstance(parameters, dict) else {},
         )
     except InvalidInput as error:
         faults += [f if f.field.split(".")[0] == "parameters" else f.under("trigger") for f in error.faults]
-    return faults
+    return schedule, faults
 
 
 def _without_dependent(faults: list[Fault]) -> list[Fault]:

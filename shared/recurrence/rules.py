@@ -1,6 +1,7 @@
 """A recurrence that has been read and found right, and the instants it means (sections 4 and 5)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from shared.recurrence.days import Daily, Days, MonthDays, Monthly, Weekly, month_of, week_of, weekday_of
 from shared.recurrence.instants import DAY, NEVER
@@ -66,6 +67,28 @@ class Rule:
         minutes = self.schedule.minutes if self.schedule else None
         seconds = [within_hour] if minutes is None else sorted({minute * 60 for minute in minutes})
         return tuple(h * 3600 + s for h in sorted(set(hours or (hour,))) for s in seconds)
+
+    def least_gap(self) -> tuple[int, str]:
+        """The fewest seconds from one point to the next, as clocks on the wall show them, and the property that
+        brings two so near."""
+        if self.frequency in _SECONDS:
+            return self.interval * _SECONDS[self.frequency], "interval"
+        times = self.times()
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        if self._may_follow_at_once():
+            gaps.append(times[0] + DAY - times[-1])
+        several = self.schedule and self.schedule.minutes and len(self.schedule.minutes) > 1
+        by_times = "schedule.minutes" if several else "schedule.hours"
+        return min(gaps, default=DAY), by_times if len(times) > 1 else "interval"
+
+    def _may_follow_at_once(self) -> bool:
+        """Whether a day may qualify right after another."""
+        if self.frequency == "Day":
+            return self.interval == 1
+        if self.frequency == "Week":
+            return len(self.weekdays()) > 1
+        schedule = self.schedule
+        return bool(schedule and (len(schedule.month_days or ()) > 1 or schedule.monthly_occurrences))
 
     def can_match(self) -> bool:
         """Whether any day within 100 years qualifies (V12)."""

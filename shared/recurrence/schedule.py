@@ -87,6 +87,14 @@ class Schedule:
     def _meaning(self) -> tuple[object, ...]:
         return (self._points, self._first, self._last, self._at_once, self._delay, self.count)
 
+    def least_gap(self) -> tuple[timedelta, str] | None:
+        """The shortest time from one scheduled time to the next, and the property of the recurrence that brings
+        two so near; None for Once."""
+        if self._rule is None:
+            return None
+        seconds, path = self._rule.least_gap()
+        return timedelta(seconds=seconds), path
+
     def describe(self) -> str:
         """The schedule in plain English."""
         if self._rule is None:

@@ -1,23 +1,29 @@
 """Jobs as rows: reading, creating, replacing, removing. Every write is conditional on the job row's version."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shared.jobs.identity import all_partitions, partition_of
 from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
+from shared.storage.formats import check_format, count_newer, is_newer
 from shared.storage.places import idle_place, placed
 from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row
 from shared.storage.rows import job_key, job_range, prefix_range, run_key
 from shared.storage.table import MAX_ROWS, Table, Verb, Write, moved
 
+log = logging.getLogger("timerjobs.store")
+
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """Jobs in key order and the key to go on from; '' when the partition is at its end."""
+    """Jobs in key order and the key to go on from; '' when the partition is at its end. `seen` counts the rows
+    that were read: those of a newer format are left out."""
 
     jobs: list[Job]
     next_key: str
+    seen: int
 
 
 class Jobs:
@@ -37,7 +43,7 @@ class Jobs:
         return partition_of(job_id, self._count)
 
     async def get(self, job_id: str) -> Job | None:
-        """The job in whatever state, or None."""
+        """The job in whatever state, or None. Raises NewerFormat."""
         row = await self._table.get(self.partition(job_id), job_key(job_id))
         return read_job(row) if row else None
 
@@ -48,9 +54,11 @@ class Jobs:
 
     async def create(self, job: Job, mark: str) -> None:
         """Inserts the job and its timer. Raises Refused where the id exists."""
-        row = timer_row(job)
-        writes = [Write(Verb.INSERT, job_row(job, mark)), *([Write(Verb.INSERT, row)] if row else [])]
-        await self._table.commit(self.partition(job.id), writes)
+        await self._table.commit(self.partition(job.id), creation(job, mark))
+
+    async def create_all(self, partition: str, creations: Sequence[Write]) -> None:
+        """Inserts jobs of a partition, all or none. Raises Refused where one of their ids exists."""
+        await self._table.commit(partition, creations)
 
     async def replace(
         self,
@@ -77,14 +85,20 @@ class Jobs:
         await self._table.commit(self.partition(new.id), writes)
 
     async def keys_of(self, job_id: str, kinds: Sequence[str]) -> list[str]:
-        """The keys of the job's rows of these kinds, and of idle runs' timers with the rows that point to them."""
+        """The keys of the job's rows of these kinds, and of idle runs' timers with the rows that point to them.
+
+        Raises NewerFormat if one of them is newer, since they are asked for to be deleted.
+        """
         keys: list[str] = []
         for kind in kinds:
             rows = await self._table.scan(
-                self.partition(job_id), *job_range(kind, job_id), select=["RowKey", "timer"]
+                self.partition(job_id), *job_range(kind, job_id), select=["RowKey", "timer", "v"]
             )
+            check_format(*rows)
             for row in rows:
-                if row.get("timer") and await self._table.get(self.partition(job_id), row["timer"]):
+                timer = await self._table.get(self.partition(job_id), row["timer"]) if row.get("timer") else None
+                if timer:
+                    check_format(timer)
                     keys.append(row["timer"])
                 keys.append(row["RowKey"])
         return keys
@@ -114,13 +128,23 @@ class Jobs:
         low, high = prefix_range(prefix)
         rows = await self._table.scan(partition, max(low, from_key), high, limit=limit + 1)
         next_key = rows[limit]["RowKey"] if len(rows) > limit else ""
-        return JobPage([read_job(row) for row in rows[:limit]], next_key)
+        found, newer = rows[:limit], count_newer(rows[:limit])
+        if newer:
+            message = "%d jobs of a newer format version are not listed"
+            log.warning(message, newer, extra={"action": "leave", "partition": partition, "count": newer})
+        return JobPage([read_job(row) for row in found if not is_newer(row)], next_key, len(found))
 
 
 def _whole_key(run: Run | Idle) -> str:
     if isinstance(run, Idle):
         return idle_place(run)
     return run_key(run.job_id, run.seq)
+
+
+def creation(job: Job, mark: str) -> list[Write]:
+    """What inserts a job and its timer."""
+    row = timer_row(job)
+    return [Write(Verb.INSERT, job_row(job, mark)), *([Write(Verb.INSERT, row)] if row else [])]
 
 
 def timer_row(job: Job) -> dict[str, Any] | None:

@@ -12,10 +12,14 @@ PARTITION = "app"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far detection has come: timers due before `reach` have been announced; the last cycle ended then."""
+    """How far detection has come: timers due before `reach` have been announced; the last cycle ended then.
+
+    `newer` counts the rows of a newer format that it saw overdue or free.
+    """
 
     reach: datetime
     cycle_ended: datetime
+    newer: int = 0
     etag: str = ""
 
 
@@ -49,6 +53,7 @@ class Ledger:
         return Progress(
             reach=from_row_text(row["reach"]),
             cycle_ended=from_row_text(row["cycleEnded"]),
+            newer=row.get("newer", 0),
             etag=row["etag"],
         )
 
@@ -58,6 +63,7 @@ class Ledger:
             "RowKey": "reach",
             "reach": row_text(progress.reach),
             "cycleEnded": row_text(progress.cycle_ended),
+            "newer": progress.newer,
         }
         verb = Verb.REPLACE if progress.etag else Verb.INSERT
         try:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shared.jobs.model import Idle, Run
 from shared.jobs.times import from_row_text
+from shared.storage.formats import READABLE, is_newer
 from shared.storage.places import read_idle
 from shared.storage.rows import ALL_LOADS, load_key, load_range, run_key, type_of_text
 from shared.storage.shots import wake
@@ -18,7 +19,7 @@ PAGE = 100
 
 
 class Loads:
-    """The load rows of a table."""
+    """The load rows of a table. Those of a newer format are left to newer versions."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -36,24 +37,24 @@ class Loads:
     async def keys(self, partition: str, service_type: str) -> list[tuple[datetime, str, int]]:
         """When each of up to 100 waiting runs of a type was fired, its job and its number, oldest first."""
         rows = await self._table.scan(
-            partition, *load_range(service_type), limit=PAGE, select=["RowKey", "firedAt"]
+            partition, *load_range(service_type), limit=PAGE, where=READABLE, select=["RowKey", "firedAt"]
         )
         return sorted((from_row_text(row["firedAt"]), *_name(row)) for row in rows)
 
     async def get(self, partition: str, service_type: str, job_id: str, seq: int) -> Idle | None:
         """The run, while it waits; also None where its row cannot be read, which is logged."""
         row = await self._table.get(partition, load_key(service_type, job_id, seq))
-        return _read(row) if row else None
+        return _read(row) if row and not is_newer(row) else None
 
     async def waiting(self, partition: str, service_type: str, limit: int) -> list[Idle]:
         """Up to `limit` waiting runs of a type."""
-        rows = await self._table.scan(partition, *load_range(service_type), limit=limit)
+        rows = await self._table.scan(partition, *load_range(service_type), limit=limit, where=READABLE)
         return [idle for idle in map(_read, rows) if idle]
 
     async def activations(self, partition: str, service_type: str) -> Sequence[str]:
         """The activation parameters that up to 100 waiting runs of a type bear, each once."""
         rows = await self._table.scan(
-            partition, *load_range(service_type), limit=PAGE, select=["RowKey", "activation"]
+            partition, *load_range(service_type), limit=PAGE, where=READABLE, select=["RowKey", "activation"]
         )
         return sorted({row["activation"] for row in rows} - {""})
 

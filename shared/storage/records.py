@@ -22,6 +22,7 @@ from shared.jobs.model import (
     Gate,
     Idle,
     Job,
+    NewerTimer,
     OpenSkip,
     Pending,
     Removal,
@@ -33,6 +34,7 @@ from shared.jobs.model import (
     Window,
 )
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
+from shared.storage.formats import check_format, is_newer
 from shared.storage.rows import job_key, past_key, run_key, timer_key
 from shared.storage.table import Row
 
@@ -48,6 +50,7 @@ def job_row(job: Job, mark: str) -> dict[str, Any]:
         **_identity(job.core),
         "gate": _gate_text(job.gate),
         "dormant": job.dormant,
+        "request": job.request,
         "createdAt": row_text(job.created_at),
         "updatedAt": row_text(job.updated_at),
         "mark": mark,
@@ -75,7 +78,8 @@ def job_gate(job_id: str, gate: Gate) -> dict[str, Any]:
 
 
 def read_job(row: Row) -> Job:
-    """The job in a row."""
+    """The job in a row. Raises NewerFormat."""
+    check_format(row)
     scheduled, due = _instant(row["nextScheduled"]), _instant(row["nextDue"])
     pending = Pending(scheduled=scheduled, due=due, tzdata=row["tzdata"]) if scheduled and due else None
     return Job(
@@ -89,6 +93,7 @@ def read_job(row: Row) -> Job:
         dormant=row["dormant"],
         last_run=json.loads(row["lastRun"]) if row.get("lastRun") else None,
         fault=row["fault"],
+        request=row.get("request", ""),
         etag=row["etag"],
     )
 
@@ -111,8 +116,10 @@ def removal_row(removal: Removal) -> dict[str, Any]:
     return {"RowKey": timer_key(removal.due, removal.job_id), "kind": "remove", "v": FORMAT_VERSION}
 
 
-def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer:
+def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
     """The timer in a row. One that cannot be read is a value, so that it stops nobody else."""
+    if is_newer(row):
+        return NewerTimer(key=row["RowKey"])
     _, due_text, job_id, *rest = row["RowKey"].split(":")
     try:
         due = from_key_text(due_text)
@@ -149,7 +156,8 @@ def run_lock(run: Run) -> dict[str, Any]:
 
 
 def read_run(row: Row) -> Run:
-    """The run in the row of an executing run."""
+    """The run in the row of an executing run. Raises NewerFormat."""
+    check_format(row)
     _, job_id, seq = row["RowKey"].split(":")
     return read_whole_run(row, job_id, int(seq))
 
@@ -229,7 +237,8 @@ def packed_record(plain: dict[str, Any]) -> bytes:
 
 
 def read_past(row: Row) -> Ended | Stretch:
-    """The history record in a row."""
+    """The history record in a row. Raises NewerFormat."""
+    check_format(row)
     plain: dict[str, Any] = unpack(row["record"])
     plain["status"] = Status(plain["status"])
     times = ("first", "last") if row["kind"] == "stretch" else ("scheduled", "started", "ended")

@@ -9,6 +9,7 @@ from shared.jobs.identity import partition_of
 from shared.jobs.model import Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
+from shared.storage.formats import READABLE, check_format, count_newer, is_newer
 from shared.storage.places import read_idle
 from shared.storage.records import read_past, read_run, read_timer, run_lock, run_row
 from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, past_key, run_key
@@ -33,7 +34,7 @@ class Runs:
         return partition_of(job_id, self._count)
 
     async def get(self, job_id: str, seq: int) -> Run | None:
-        """The run, while it is executing or should be."""
+        """The run, while it is executing or should be. Raises NewerFormat."""
         row = await self._table.get(self.partition(job_id), run_key(job_id, seq))
         return read_run(row) if row else None
 
@@ -44,28 +45,51 @@ class Runs:
         return idle.run if idle else run
 
     async def idle(self, job_id: str, seq: int) -> Idle | None:
-        """The run, while it is idle or waits for a host."""
+        """The run, while it is idle or waits for a host. Raises NewerFormat."""
         partition = self.partition(job_id)
         pointer = await self._table.get(partition, idle_key(job_id, seq))
+        if pointer:
+            check_format(pointer)
         row = await self._table.get(partition, pointer["timer"]) if pointer else None
+        if row:
+            check_format(row)
         return _idle(row) if row else None
 
     async def free(self, partition: str, now: datetime, lock_duration: timedelta, limit: int) -> list[Run]:
         """Up to `limit` runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than
         any lock does (a clock was wrong when it was written).
 
-        Reads the partition's executing runs: work by what executes, not by how many jobs there are.
+        Reads the partition's executing runs: work by what executes, not by how many jobs there are. Those of
+        a newer format are left to newer versions.
         """
-        ran_out, impossible = row_text(now - SKEW), row_text(now + lock_duration + 2 * SKEW)
-        where = f"lockedUntil lt '{ran_out}' or lockedUntil gt '{impossible}'"
+        where = f"{READABLE} and ({_is_free(now, lock_duration)})"
         rows = await self._table.scan(partition, *ALL_RUNS, limit=limit, where=where)
         runs = []
         for row in rows:
             try:
-                runs.append(read_run(row))
+                run = read_run(row)
+                if not await self._awaits_newer(partition, run):
+                    runs.append(run)
             except (KeyError, ValueError, TypeError):
-                log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read"})
+                job_id = row["RowKey"].split(":")[1]
+                log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read", "job": job_id})
         return runs
+
+    async def _awaits_newer(self, partition: str, run: Run) -> bool:
+        """Whether a run that was held before counts at the gate of a job of a newer format: it could be executed
+        here again and again, and never be completed."""
+        if not (run.gated and run.owner):
+            return False
+        return is_newer(await self._table.get(partition, job_key(run.job_id)) or {})
+
+    async def any_free(self, partition: str, now: datetime, lock_duration: timedelta) -> tuple[bool, int]:
+        """Whether there is a run as `free` gives them, or one of a newer format; and how many of these there
+        are, if one is the first. One request, a second one then."""
+        where, seen = _is_free(now, lock_duration), ["RowKey", "v"]
+        rows = await self._table.scan(partition, *ALL_RUNS, limit=1, where=where, select=seen)
+        if rows and is_newer(rows[0]):
+            rows = await self._table.scan(partition, *ALL_RUNS, where=where, select=seen)
+        return bool(rows), count_newer(rows)
 
     async def versions(self, partition: str, runs: Sequence[Run]) -> dict[tuple[str, int], str]:
         """The etags of those of these runs' rows that are still there, by job id and number; one query."""
@@ -101,12 +125,12 @@ class Runs:
         return await self._table.get(self.partition(job_id), past_key(job_id, seq, history_limit)) or {}
 
     async def of_job(self, job_id: str) -> list[Run]:
-        """The job's executing runs, oldest first."""
+        """The job's executing runs, oldest first. Raises NewerFormat if one of them is newer."""
         rows = await self._table.scan(self.partition(job_id), *job_range("run", job_id))
         return [read_run(row) for row in rows]
 
     async def idle_of_job(self, job_id: str) -> list[Idle]:
-        """The job's idle runs, oldest first; one that wakes while they are read may be missing."""
+        """The job's idle runs, oldest first; one that wakes meanwhile may be missing. Raises NewerFormat."""
         pointers = await self._table.scan(self.partition(job_id), *job_range("idle", job_id))
         found = [await self.idle(job_id, int(row["RowKey"].rsplit(":", 1)[1])) for row in pointers]
         return [idle for idle in found if idle]
@@ -119,19 +143,19 @@ class Runs:
         return total
 
     async def history(self, job_id: str) -> list[Ended | Stretch]:
-        """What is recorded of the job's past, newest first."""
+        """What is recorded of the job's past, newest first. Raises NewerFormat."""
         rows = await self._table.scan(self.partition(job_id), *job_range("past", job_id))
         return sorted((read_past(row) for row in rows if row["kind"] != "mark"), key=lambda record: -record.seq)
 
     async def shorten_history(self, job_id: str, limit: int) -> None:
         """Puts the newest `limit` records of the job's history into the slots of that limit, and deletes the rest.
 
-        Raises Refused if the job is gone, or a row that is to go is.
+        Raises Refused if the job is gone, or a row that is to go is; NewerFormat if one is newer.
         """
         partition = self.partition(job_id)
-        rows = sorted(
-            await self._table.scan(partition, *job_range("past", job_id)), key=lambda row: -int(row["seq"])
-        )
+        rows = await self._table.scan(partition, *job_range("past", job_id))
+        check_format(*rows)
+        rows = sorted(rows, key=lambda row: -int(row["seq"]))
         kept = {past_key(job_id, row["seq"], limit): row for row in reversed(rows[:limit])}
         writes = [Write(Verb.PUT, {**row, "RowKey": key}) for key, row in kept.items() if row["RowKey"] != key]
         writes += [Write(Verb.DELETE, {"RowKey": row["RowKey"]}) for row in rows if row["RowKey"] not in kept]
@@ -145,3 +169,8 @@ def _idle(row: Row) -> Idle | None:
         return read_idle(row)
     timer = read_timer(row)
     return timer if isinstance(timer, Idle) else None
+
+
+def _is_free(now: datetime, lock_duration: timedelta) -> str:
+    ran_out, impossible = row_text(now - SKEW), row_text(now + lock_duration + 2 * SKEW)
+    return f"lockedUntil lt '{ran_out}' or lockedUntil gt '{impossible}'"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from shared.jobs.model import Baton, Idle, Job, Pending, Removal, Run, State, Stretch
+from shared.jobs.model import Baton, Counters, Idle, Job, Pending, Removal, Run, State, Stretch
 from shared.jobs.plan import Turn
 from shared.storage.places import idle_place, idle_rows, placed
 from shared.storage.records import baton_row, job_gate, job_progress, past_row, removal_row, run_row
@@ -18,7 +18,8 @@ class Shot:
 
     `key` and `etag` are the timer it takes; `next_due` the second its job is due next; `run` the run it
     starts; `gate`: the version of the job's row it holds for alone, '' if for any. `completes`: the job's last
-    number, if it completes it.
+    number, if it completes it. `counts` is what it adds to the job's counters, `was_due` when the occurrence
+    that it fires was to start.
     """
 
     job_id: str
@@ -31,6 +32,8 @@ class Shot:
     gate: str = ""
     history_limit: int = 1
     completes: int | None = None
+    counts: Counters | None = None
+    was_due: datetime | None = None
 
 
 def aim(
@@ -76,6 +79,7 @@ def aim(
         gate=job.etag if job else "",
         history_limit=history_limit,
         completes=turn.core.counters.seq if state is State.COMPLETED else None,
+        counts=turn.core.counters.since(baton.core.counters),
     )
 
 

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from shared.jobs.model import BadTimer, Baton, Idle, Removal
+from shared.jobs.model import BadTimer, Baton, Idle, NewerTimer, Removal
 from shared.jobs.times import SECOND, ceil_second, floor_second, from_key_text, row_text
+from shared.storage.formats import count_newer, is_newer
 from shared.storage.places import idle_place, idle_rows
 from shared.storage.records import baton_row, read_timer
 from shared.storage.rows import idle_key, job_key, timer_key, timer_range
 from shared.storage.shots import Shot
 from shared.storage.table import Refused, Table, Verb, Write
 
-Timer = Baton | Removal | Idle | BadTimer
+Timer = Baton | Removal | Idle | BadTimer | NewerTimer
 
 
 class Timers:
@@ -89,6 +90,14 @@ class Timers:
         """When the partition's first timer due before `before` is due; None if there is none. One request."""
         rows = await self._table.scan(partition, *timer_range(before), limit=1, select=["RowKey"])
         return _due(rows[0]["RowKey"]) if rows else None
+
+    async def overdue(self, partition: str, before: datetime) -> tuple[datetime | None, int]:
+        """`oldest`, and how many timers are of a newer format, if the first is: one request, a second one then."""
+        seen = ["RowKey", "v"]
+        rows = await self._table.scan(partition, *timer_range(before), limit=1, select=seen)
+        if rows and is_newer(rows[0]):
+            rows = await self._table.scan(partition, *timer_range(before), select=seen)
+        return (_due(rows[0]["RowKey"]) if rows else None), count_newer(rows)
 
     async def dues(self, partition: str, since: datetime, before: datetime) -> set[datetime]:
         """The seconds in [since, before) at which timers are due."""

@@ -1,14 +1,17 @@
 """Requests and answers as the API sees them, whatever carries them; bodies in, problems out."""
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, UnsupportedMediaType
 
-MAX_BODY = 256 * 1024
+log = logging.getLogger("timerjobs.web")
+
 MAX_DEPTH = 50
 MAX_DIGITS = 1000
 MAX_TOLD = 100
@@ -27,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An answer; a `body` of None is no body at all."""
+    """An answer. Its `body` is a JSON value, or bytes as they are; None is no body at all."""
 
     status: int
     body: Any = None
@@ -35,7 +38,20 @@ class Response:
 
     def content(self) -> bytes:
         """The body's bytes. What no character is, as a header quoted in a problem may hold, becomes `?`."""
+        if isinstance(self.body, bytes):
+            return self.body
         return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode(errors="replace")
+
+
+def told_error(error: Exception) -> TimerJobsError:
+    """The error as it is told; an error of ours is logged, and told by its number."""
+    if isinstance(error, TimerJobsError):
+        if error.status >= 500:
+            log.warning("%s", error, extra={"action": "answer"})
+        return error
+    number = uuid4().hex
+    log.error("error %s while answering", number, exc_info=error, extra={"action": "answer"})
+    return TimerJobsError(f"an error of the scheduler's own; its log has it as {number}")
 
 
 def problem(error: TimerJobsError) -> Response:
@@ -64,20 +80,39 @@ def _short(text: str) -> str:
     return text if len(text) <= 500 else f"{text[:500]}…"
 
 
-def read_json(request: Request, limit: int = MAX_BODY) -> Any:
-    """The JSON value in a request's body.
+def read_json(request: Request, limit: int) -> Any:
+    """The JSON value in a request's body, of at most `limit` bytes.
 
-    Raises TooLarge, UnsupportedMediaType; InvalidInput on `body` for what is not JSON in UTF-8, for values JSON
-    does not have, for numbers beyond those of a computer, for a name given twice in an object and for nesting
-    over 50 levels.
+    Raises TooLarge, UnsupportedMediaType, and InvalidInput as `parse_json` does.
     """
-    if len(request.body) > limit:
-        raise TooLarge(f"the body is {len(request.body)} bytes long; the limit is {limit}")
-    media_type = request.headers.get("content-type", "application/json").split(";")[0].strip().lower()
-    if media_type != "application/json" and not media_type.endswith("+json"):
-        raise UnsupportedMediaType(f"the body must be application/json, not {media_type[:80] or 'of no type'}")
+    check_size(request.body, limit)
+    check_media_type(request, "application/json")
+    return parse_json(request.body)
+
+
+def check_size(body: bytes, limit: int) -> None:
+    """Raises TooLarge for a body over `limit` bytes."""
+    if len(body) > limit:
+        raise TooLarge(f"the body is {len(body)} bytes long; the limit is {limit}")
+
+
+def check_media_type(request: Request, *allowed: str) -> None:
+    """Raises UnsupportedMediaType unless the body is of one of these types, or says nothing; where the first is
+    application/json, others made of it will do."""
+    media_type = request.headers.get("content-type", allowed[0]).split(";")[0].strip().lower()
+    is_json = allowed[0] == "application/json" and media_type.endswith("+json")
+    if media_type not in allowed and not is_json:
+        raise UnsupportedMediaType(f"the body must be {allowed[0]}, not {media_type[:80] or 'of no type'}")
+
+
+def parse_json(text: bytes) -> Any:
+    """The JSON value in a text.
+
+    Raises InvalidInput on `body` for what is not JSON in UTF-8, for values JSON does not have, for numbers beyond
+    those of a computer, for a name given twice in an object and for nesting over 50 levels.
+    """
     try:
-        value = _parse(request.body.decode("utf-8"))
+        value = _parse(text.decode("utf-8"))
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise _bad(f"is not UTF-8: byte {error.start} is {error.reason}") from None
@@ -148,6 +183,12 @@ def _deeper_than(levels: int, value: Any) -> bool:
     return True
 
 
+def path_of(request: Request) -> str:
+    """The path in the request's address, as it was written; whatever host stands before it."""
+    _, _, rest = request.url.partition("://")
+    return "/" + rest.partition("?")[0].partition("/")[2].rstrip("/")
+
+
 def etag_condition(header: str | None) -> Callable[[str], bool] | None:
     """What an If-Match header demands of an entity tag; None if it is absent. `*` demands any."""
     if header is None:
@@ -164,6 +205,14 @@ def whole_number(request: Request, name: str, default: int, low: int, high: int)
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and low <= int(text) <= high):
         raise InvalidInput([Fault(name, f"must be an integer from {low} to {high}")])
     return int(text)
+
+
+def flag(request: Request, name: str) -> bool:
+    """True or false in the query; false if it is absent. Raises InvalidInput naming it."""
+    text = request.query.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidInput([Fault(name, "must be true or false")])
+    return text == "true"
 
 
 def known_query(request: Request, *names: str) -> None:

@@ -76,4 +76,5 @@ class HealthRoute:
             "problems": problems,
             "detectionAgeSeconds": age.total_seconds(),
             "oldestOverdueSeconds": overdue.total_seconds(),
+            "newerRows": progress.newer if progress else 0,
         }

@@ -17,10 +17,11 @@ from shared.jobs.instance import ANY, read_activation, readable_state
 from shared.jobs.model import Run
 from shared.jobs.times import duration_text, json_text
 from shared.storage.hosts import Host
-from shared.web.exchange import MAX_BODY, Request, Response, known_query, read_json, whole_number
+from shared.web.exchange import Request, Response, known_query, read_json, whole_number
 
 M = TypeVar("M", bound=BaseModel)
 
+MAX_ASKED = 64 * 1024
 MAX_SAVE = 1024 * 1024
 MAX_WAIT = 30
 _HOST = re.compile(r"[0-9a-f]{32}")
@@ -140,7 +141,7 @@ def _host(request: Request) -> str:
     return text
 
 
-def _body(request: Request, model: type[M], limit: int = MAX_BODY) -> M:
+def _body(request: Request, model: type[M], limit: int = MAX_ASKED) -> M:
     known_query(request)
     plain = read_json(request, limit) if request.body else {}
     value, faults = read_model(model, plain)

@@ -9,11 +9,21 @@ from shared.engine.admin import Admin, Conditions, entity_tag
 from shared.engine.clock import Clock
 from shared.errors import Fault, InvalidInput
 from shared.jobs.definition import load_definition
+from shared.jobs.idempotency import check_key
 from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State
 from shared.storage.jobs import Jobs
 from shared.storage.rows import job_key
-from shared.web.exchange import Request, Response, etag_condition, known_query, read_json, whole_number
+from shared.web.exchange import (
+    Request,
+    Response,
+    etag_condition,
+    flag,
+    known_query,
+    path_of,
+    read_json,
+    whole_number,
+)
 from shared.web.occurrences import upcoming
 from shared.web.views import job_view, schedule_of
 
@@ -29,7 +39,8 @@ LEAST_FILTERED = 100
 class JobRoutes:
     """`/jobs` and what lies below it."""
 
-    def __init__(self, admin: Admin, jobs: Jobs, clock: Clock) -> None:
+    def __init__(self, admin: Admin, jobs: Jobs, clock: Clock, max_body: int) -> None:
+        self._max_body = max_body
         self._admin = admin
         self._jobs = jobs
         self._clock = clock
@@ -37,44 +48,49 @@ class JobRoutes:
     async def create(self, request: Request) -> Response:
         """POST /jobs: CreateTimerJob."""
         known_query(request)
-        job = await self._admin.create(read_json(request), self._clock())
-        return _answer(201, job, location=f"{_path(request)}/{job.id}")
+        key = request.headers.get("idempotency-key")
+        body, now = read_json(request, self._max_body), self._clock()
+        if key is None:
+            job, new = await self._admin.create(body, now), True
+        else:
+            job, new = await self._admin.create_once(check_key(key), body, now)
+        return _answer(201 if new else 200, job, location=f"{path_of(request)}/{job.id}")
 
     async def put(self, request: Request) -> Response:
         """PUT /jobs/{id}: create or replace."""
         known_query(request, "resetState")
-        job_id = check_id(request.route["id"])
-        replay = _flag(request, "resetState")
-        body = read_json(request)
+        job_id = _id(request)
+        replay = flag(request, "resetState")
+        body = read_json(request, self._max_body)
         job, created = await self._admin.put(job_id, body, _conditions(request), self._clock(), replay)
-        return _answer(201, job, location=_path(request)) if created else _answer(200, job)
+        return _answer(201, job, location=path_of(request)) if created else _answer(200, job)
 
     async def get(self, request: Request) -> Response:
         """GET /jobs/{id}."""
         known_query(request)
-        return _answer(200, await self._admin.get(check_id(request.route["id"])))
+        return _answer(200, await self._admin.get(_id(request)))
 
     async def delete(self, request: Request) -> Response:
         """DELETE /jobs/{id}."""
         known_query(request)
-        await self._admin.delete(check_id(request.route["id"]), _conditions(request), self._clock())
+        await self._admin.delete(_id(request), _conditions(request), self._clock())
         return Response(status=204)
 
     async def suspend(self, request: Request) -> Response:
         """POST /jobs/{id}/suspend."""
         known_query(request)
-        return _answer(200, await self._admin.suspend(check_id(request.route["id"]), self._clock()))
+        return _answer(200, await self._admin.suspend(_id(request), _conditions(request), self._clock()))
 
     async def resume(self, request: Request) -> Response:
         """POST /jobs/{id}/resume."""
         known_query(request)
-        return _answer(200, await self._admin.resume(check_id(request.route["id"]), self._clock()))
+        return _answer(200, await self._admin.resume(_id(request), _conditions(request), self._clock()))
 
     async def occurrences(self, request: Request) -> Response:
         """GET /jobs/{id}/occurrences: the next ones by the schedule as it stands."""
         known_query(request, "count")
         count = whole_number(request, "count", 10, 1, MAX_OCCURRENCES)
-        job = await self._admin.get(check_id(request.route["id"]))
+        job = await self._admin.get(_id(request))
         schedule = schedule_of(job)
         items = upcoming(job, schedule, count) if schedule else []
         return Response(status=200, body={"value": items})
@@ -97,7 +113,7 @@ class JobRoutes:
         while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
             room = size - len(found)
             page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), MOST_READ))
-            looked_at += len(page.jobs)
+            looked_at += page.seen
             matching = [job for job in page.jobs if wanted(job)]
             found += [job_view(job) for job in matching[:room]]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key
@@ -111,10 +127,8 @@ def _answer(status: int, job: Job, location: str | None = None) -> Response:
     return Response(status=status, body=job_view(job), headers=headers)
 
 
-def _path(request: Request) -> str:
-    """The path in the request's address, as it was written; whatever host stands before it."""
-    _, _, rest = request.url.partition("://")
-    return "/" + rest.partition("?")[0].partition("/")[2].rstrip("/")
+def _id(request: Request) -> str:
+    return check_id(request.route["id"])
 
 
 def _conditions(request: Request) -> Conditions:
@@ -122,13 +136,6 @@ def _conditions(request: Request) -> Conditions:
     if if_none_match not in (None, "*"):
         raise InvalidInput([Fault("If-None-Match", "must be *")])
     return Conditions(if_match=etag_condition(request.headers.get("if-match")), must_be_new=if_none_match == "*")
-
-
-def _flag(request: Request, name: str) -> bool:
-    text = request.query.get(name, "false")
-    if text not in ("true", "false"):
-        raise InvalidInput([Fault(name, "must be true or false")])
-    return text == "true"
 
 
 def _prefix(request: Request) -> str:

@@ -52,13 +52,14 @@ class PreviewRequest(Model):
 class PreviewRoute:
     """`/preview`."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, max_body: int) -> None:
+        self._max_body = max_body
         self._clock = clock
 
     async def preview(self, request: Request) -> Response:
         """What the trigger would do if the job were created at `createdAt`; stores nothing."""
         known_query(request)
-        body = read_json(request)
+        body = read_json(request, self._max_body)
         asked, faults = read_model(PreviewRequest, body)
         if {fault.field for fault in faults} & {"body", "trigger", "createdAt"}:
             raise InvalidInput(faults)  # there is no trigger, or no instant to see it from

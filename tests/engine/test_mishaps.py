@@ -7,7 +7,7 @@ from aiohttp import web
 from azure.storage.queue.aio import QueueClient
 
 from shared.storage.table import StoreFailed
-from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job
+from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job, until
 
 
 async def test_no_more_runs_than_a_process_may_execute_are_started_by_passes_side_by_side(
@@ -94,15 +94,34 @@ async def test_tickets_for_runs_do_not_multiply_while_a_process_is_full(storage:
         body["action"]["limit"] = {"timeout": "PT1M"}
         await at.create(id="a", **body)
         await at.dispatch()
-        room = at.app.workshop.capacity.reserve(1)
+        capacity = at.app.workshop.capacity
+        capacity.patience = 1
+        room = capacity.reserve(1)
         at.requests.clear()
-        for _ in range(20):
-            await at.app.dispatcher.take_runs("00")
+        await asyncio.gather(*(at.app.dispatcher.take_runs("00") for _ in range(20)))
         assert len([line for line in at.requests if "/messages" in line]) == 1
-        at.clock.advance(seconds=6)
+        assert not target.hits
+        capacity.release(room)
         await at.app.dispatcher.take_runs("00")
-        assert len([line for line in at.requests if "/messages" in line]) == 2
-        at.app.workshop.capacity.release(room)
+        assert len(target.hits) == 1
+
+
+async def test_who_stands_in_line_for_room_gets_it_when_a_run_ends(storage: str, target: Receiver) -> None:
+    async with bench(storage, PARTITIONS="2", MAX_EXECUTING="4") as at:
+        for number in range(12):
+            await at.create(id=f"j{number}", **http_job(target.url, every=3600, start=NOON))
+        assert {at.app.store.jobs.partition(f"j{number}") for number in range(12)} == set(at.partitions)
+        capacity = at.app.workshop.capacity
+        capacity.patience = 600
+        room = capacity.reserve(4)
+        passes = asyncio.gather(*(at.app.dispatcher.fire_due(partition) for partition in at.partitions))
+        await until(lambda: capacity.in_line == 2)
+        assert not await at.rows("run")
+        capacity.release(room)
+        await passes
+        while await at.rows("run"):
+            await at.take_runs()
+        assert len({hit.key for hit in target.hits}) == len(target.hits) == 12
 
 
 async def test_a_run_locked_by_a_clock_that_was_ahead_does_not_stand_still(at: Bench, target: Receiver) -> None:

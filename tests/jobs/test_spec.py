@@ -9,7 +9,7 @@ import pytest
 from shared.jobs.definition import Definition
 from shared.jobs.model import State
 from shared.jobs.request import JobRequest
-from shared.jobs.spec import READ_ONLY, JobBody, parse_job, parse_trigger
+from shared.jobs.spec import READ_ONLY, parse_job, parse_trigger
 
 NOON = datetime(2026, 9, 8, 12, tzinfo=UTC)
 TRIGGER = {"type": "Recurrence", "recurrence": {"frequency": "Day", "interval": 1}}
@@ -31,18 +31,16 @@ def inputs_of(given: dict[str, Any]) -> Any:
 
 def test_the_definition_holds_what_was_given_and_the_defaults_that_reading_needs() -> None:
     given = body(id="a", state="Enabled", description="d")
-    assert parse_job(given, NOON) == JobBody(
-        id="a",
-        definition={
-            "serviceType": "TimerJob",
-            "historyLimit": 100,
-            "description": "d",
-            "trigger": TRIGGER,
-            "actions": {"Action": given["action"]},
-        },
-        state=State.ENABLED,
-        short=True,
-    )
+    asked = parse_job(given, NOON)
+    assert asked.definition == {
+        "serviceType": "TimerJob",
+        "historyLimit": 100,
+        "description": "d",
+        "trigger": TRIGGER,
+        "actions": {"Action": given["action"]},
+    }
+    assert (asked.id, asked.state, asked.trigger_at, asked.short) == ("a", State.ENABLED, "trigger", True)
+    assert asked.schedule.same_as(parse_trigger(TRIGGER, None, NOON))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 A call is named `job occurrence:action`, an occurrence as in an idempotency key.
 """
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,6 +14,7 @@ from aiohttp import web
 from shared.jobs.times import key_text
 from tests.engine.test_steps import call, wait
 from tests.harness import NOON, Bench, Hit, http_job
+from tests.wire import Killed
 
 AT_NOON = key_text(NOON)
 Step = Callable[[Bench, str], Awaitable[Any]]
@@ -117,6 +119,22 @@ async def create(at: Bench, url: str) -> None:
     await at.call("create", body=hourly(url) | {"id": "a"})
 
 
+async def bulk(at: Bench, url: str) -> None:
+    """POST /bulk/jobs: new jobs, and among them one that exists."""
+    jobs = [hourly(url) | {"id": job_id} for job_id in ("b", "a", "c")]
+    lines = [json.dumps({"op": "put", "job": job}) for job in jobs]
+    try:
+        await at.call("carry_out", "bulk", raw="\n".join(lines).encode())
+    except BaseExceptionGroup as deaths:
+        raise Killed from deaths
+
+
+async def keyed(at: Bench, url: str) -> None:
+    """CreateTimerJob with an idempotency key, and again by who got no answer."""
+    for _ in range(2):
+        await at.call("create", body=hourly(url) | {"id": "a"}, headers={"idempotency-key": "k"})
+
+
 def long(url: str) -> dict[str, Any]:
     """A job whose action may take longer than a pass executes itself."""
     job = hourly(url)
@@ -162,6 +180,8 @@ NONE: set[str] = set()
 
 SCENARIOS = [
     Scenario("create", nothing, create, [NOW, NONE]),
+    Scenario("create once", nothing, keyed, [NOW, NONE]),
+    Scenario("bulk", creating(hourly), bulk, [NOW, NOW | {f"{job} {AT_NOON}:Action" for job in "bc"}]),
     Scenario("put", nothing, asking("put", make=hourly), [NOW, NONE]),
     Scenario("fire", creating(hourly), dispatch, [NOW]),
     Scenario("fire in bulk", creating(hourly, *BULK), dispatch, [{f"{job} {AT_NOON}:Action" for job in BULK}]),

@@ -30,20 +30,23 @@ class Struck:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-async def test_whatever_is_struck_recovers(storage: str, scenario: Scenario) -> None:
+async def test_whatever_is_struck_recovers(
+    storage: str, scenario: Scenario, tell: Callable[[str, int], None]
+) -> None:
     length = await requests_of(storage, scenario)
     points = [(number, strike) for number in range(length) for strike in STRIKES]
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
-    async def at_point(number: int, strike: Fate) -> None:
+    async def at_point(number: int, strike: Fate) -> bool:
         async with room:
             try:
-                await strike_at(storage, scenario, number, strike)
+                return await strike_at(storage, scenario, number, strike)
             except Exception as error:
                 raise AssertionError(f"{scenario.name}: {strike.value}, request {number}") from error
 
-    await asyncio.gather(*(at_point(*point) for point in points))
-    print(f"{scenario.name}: {len(points)} points")
+    repeated = await asyncio.gather(*(at_point(*point) for point in points))
+    tell("storage requests struck (before, after, answer lost)", len(points))
+    tell("  of which an action was repeated, with its key", sum(repeated))
 
 
 async def requests_of(storage: str, scenario: Scenario) -> int:
@@ -68,8 +71,11 @@ def answering(scenario: Scenario) -> Callable[[Hit], Awaitable[web.Response]]:
     return answer
 
 
-async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate) -> None:
-    """Plays the scenario with a strike at its request of that number, and lets the survivor recover."""
+async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate) -> bool:
+    """Plays the scenario with a strike at its request of that number, and lets the survivor recover.
+
+    Gives whether an action was repeated.
+    """
     settings = settings_for(storage, PARTITIONS="1", **scenario.env)
     clock = Clock()
     post = Post(clock)
@@ -100,6 +106,7 @@ async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate)
         assert await audit(at.app.store) == []
         check(scenario, struck)
         await check_quiet(at)
+        return max(Counter(hit.key for hit in struck.calls).values(), default=0) > scenario.per_key
 
 
 def check(scenario: Scenario, struck: Struck) -> None:

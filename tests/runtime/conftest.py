@@ -32,6 +32,7 @@ def settings(azurite: Azurite) -> dict[str, str]:
         "QUEUE_NAME": f"q{name}",
         "PARTITIONS": "2",
         "HORIZON": "PT15M",
+        "OUTBOUND_ALLOW": '["127.0.0.0/8"]',
         "DETECTION_PERIOD": "PT1S",
         "DETECTION_SCHEDULE": "*/15 * * * * *",
     }

@@ -1,4 +1,7 @@
-"""The Python in which the genuine worker runs: 3.13 or newer, with what tests/runtime/requirements.txt says."""
+"""The Python in which the genuine worker runs: 3.13 or newer, with what tests/runtime/requirements.txt says.
+
+And one that has what is deployed with the app, and nothing else.
+"""
 
 import fcntl
 import hashlib
@@ -6,11 +9,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = (ROOT / "requirements.txt", Path(__file__).with_name("requirements.txt"))
+APP = ROOT / "requirements.txt"
+REQUIREMENTS = (APP, Path(__file__).with_name("requirements.txt"))
 
 VENV_MODULES = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 13))"
 # What pip says before its last attempt to reach a server.
@@ -26,16 +30,26 @@ def worker_python(venv: Path = ROOT / ".venv" / "runtime") -> Path:
 
     Raises Unavailable where there is no Python 3.13, or no network to install from.
     """
+    return _python_with(venv, REQUIREMENTS)
+
+
+def package_python(venv: Path = ROOT / ".venv" / "package") -> Path:
+    """The same for a Python that has requirements.txt and nothing else, as the deployed app has."""
+    return _python_with(venv, (APP,))
+
+
+def _python_with(venv: Path, requirements: Sequence[Path]) -> Path:
+    """The interpreter of a venv with the last one's requirements; the others are those it includes."""
     python = venv / "bin" / "python"
     stamp = venv / "installed"
-    wanted = hashlib.sha256(b"".join(each.read_bytes() for each in REQUIREMENTS)).hexdigest()
+    wanted = hashlib.sha256(b"".join(each.read_bytes() for each in requirements)).hexdigest()
     venv.parent.mkdir(exist_ok=True)
     with venv.with_name(f"{venv.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (stamp.exists() and stamp.read_text() == wanted and _can_make_venvs(str(python))):
             _run(_find_python(), "-Im", "venv", "--clear", str(venv))
             install = ["install", "--quiet", "--disable-pip-version-check", "--retries=2", "--timeout=15"]
-            _run(str(python), "-Im", "pip", *install, "-r", str(REQUIREMENTS[-1]))
+            _run(str(python), "-Im", "pip", *install, "-r", str(requirements[-1]))
             stamp.write_text(wanted)
     return python
 

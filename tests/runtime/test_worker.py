@@ -43,6 +43,8 @@ FUNCTIONS = {
     "get_run": http("GET", "jobs/{id}/runs/{seq}"),
     "cancel_run": http("POST", "jobs/{id}/runs/{seq}/cancel"),
     "resubmit_run": http("POST", "jobs/{id}/runs/{seq}/resubmit"),
+    "bulk_jobs": http("POST", "bulk/jobs"),
+    "create_timer_job": http("POST", "CreateTimerJob"),
     "register_host": http("POST", "hosts"),
     "release_host": http("DELETE", "hosts/{host}"),
     "renew_host": http("POST", "hosts/{host}/renew"),
@@ -117,6 +119,21 @@ async def test_the_other_routes_answer(worker: Worker) -> None:
     assert [job["id"] for job in answers[1].json["value"]] == ["put"]
     assert len(answers[-2].json["value"]) == 2
     assert answers[-1].body == ""
+
+
+async def test_answers_of_other_types_are_handed_on_as_they_are(worker: Worker) -> None:
+    line = json.dumps({"op": "put", "id": "bulk", "job": http_job(NOWHERE, start=FAR)}).encode()
+    told = await worker.request("bulk_jobs", "POST", "bulk/jobs", line + b"\n{\n")
+    assert (told.status, told.code, told.headers["Content-Type"]) == (SUCCESS, "200", "application/x-ndjson"), told
+    assert [json.loads(answer)["status"] for answer in told.body.splitlines()] == [201, 400]
+
+    timer = {"timerjobid": "t", "jobRecurrence": {"frequency": "day", "interval": 1}}
+    action = {"type": "Http", "inputs": {"method": "GET", "uri": NOWHERE}}
+    made = await worker.request("create_timer_job", "POST", "CreateTimerJob", timer | {"action": action})
+    assert (made.status, made.code) == (SUCCESS, "201"), made
+    assert made.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert made.body.startswith("Next execution time will be at ")
+    assert made.headers["Location"].startswith("/api/jobs/timerjob-")
 
 
 async def test_a_malformed_job_is_a_problem(worker: Worker) -> None:

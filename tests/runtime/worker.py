@@ -82,10 +82,13 @@ class Worker:
 
 
 @contextmanager
-def working(python: Path, app: Path, settings: Mapping[str, str]) -> Iterator[Worker]:
-    """A worker of its own process for the app in a directory, with these settings and no others."""
+def working(python: Path, app: Path, settings: Mapping[str, str], *library: Path) -> Iterator[Worker]:
+    """A worker of its own process for the app in a directory, with these settings and no others.
+
+    `library` is where the worker's own library is, if `python` does not have it.
+    """
     with subprocess.Popen(
-        [python, "-I", HARNESS, app],
+        [python, "-I", HARNESS, app, *library],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,9 +1,9 @@
-"""The genuine worker's library around one app, without the host: `python -I worker_harness.py APP_DIRECTORY`.
+"""The genuine worker's library around one app, without the host: `python -I worker_harness.py APP [LIBRARY]`.
 
-Runs where `azure-functions-runtime` is installed, so it imports nothing of this project. It speaks JSON, a
-value a line. First it tells the functions as indexed, or why indexing failed, and ends. Then it reads
-invocations, `{"function", "data", "metadata"}`, and tells the outcome of each until there are no more.
-`data` and the values of `metadata` are typed as in the worker's protocol: `{"string": "text"}`.
+Runs where `azure-functions-runtime` is installed, or lies in LIBRARY, so it imports nothing of this project.
+It speaks JSON, a value a line. First it tells the functions as indexed, or why indexing failed, and ends.
+Then it reads invocations, `{"function", "data", "metadata"}`, and tells the outcome of each until there are no
+more. `data` and the values of `metadata` are typed as in the worker's protocol: `{"string": "text"}`.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
+sys.path.extend(sys.argv[2:])
 runtime: Any = importlib.import_module("azure_functions_runtime")
 
 

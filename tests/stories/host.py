@@ -30,6 +30,7 @@ class HostProcess:
             "DETECTION_SCHEDULE": "* * * * * *",
             "DETECTION_PERIOD": "PT1S",
             "LOCK_DURATION": "PT15S",
+            "OUTBOUND_ALLOW": '["127.0.0.0/8"]',
         } | env
         self.url = ""
         self._process: asyncio.subprocess.Process | None = None

@@ -3,22 +3,40 @@
 import asyncio
 import random
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from tests.audit import audit
 from tests.harness import Hit, Receiver, bench, http_job
 from tests.stories.host import HostProcess
 
-JOBS = 50
-KILLS = 20
 SEED = 20260908
+CREATORS = 8
 
 
-async def test_killed_twenty_times_every_due_occurrence_is_fired_or_recorded_as_missed(
-    storage: str, target: Receiver
+@dataclass(frozen=True)
+class Ordeal:
+    """So many jobs, due every so many seconds for so many seconds, in so many processes, one of which is killed
+    and started again after a pause of so many seconds."""
+
+    jobs: int
+    every: tuple[int, int]
+    seconds: int
+    processes: int
+    pause: tuple[float, float]
+
+
+SHORT = Ordeal(jobs=50, every=(1, 5), seconds=22, processes=2, pause=(0.3, 2))
+LONG = Ordeal(jobs=300, every=(5, 5), seconds=120, processes=3, pause=(2, 5))
+
+
+@pytest.mark.parametrize("ordeal", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
+async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_as_missed(
+    storage: str, target: Receiver, ordeal: Ordeal
 ) -> None:
     dice = random.Random(SEED)
 
@@ -27,36 +45,55 @@ async def test_killed_twenty_times_every_due_occurrence_is_fired_or_recorded_as_
         return web.Response()
 
     target.answer = answer
-    host = HostProcess(storage)
-    await host.start()
-    start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
-    end = start + timedelta(seconds=55)
-    every = {f"job-{n}": dice.randint(1, 5) for n in range(JOBS)}
+    first = HostProcess(storage)
+    hosts = [first, *(HostProcess(storage, **first.env) for _ in range(ordeal.processes - 1))]
+    try:
+        await asyncio.gather(*(host.start() for host in hosts))
+        every = {f"job-{n}": dice.randint(*ordeal.every) for n in range(ordeal.jobs)}
+        start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3 + ordeal.jobs // 20)
+        end = start + timedelta(seconds=ordeal.seconds)
+        parts = [dict(list(every.items())[n::CREATORS]) for n in range(CREATORS)]
+        made = await asyncio.gather(*(create(first, target.url, part, start, end) for part in parts))
+        begins = {job_id: begin for part in made for job_id, begin in part.items()}
+        kills = 0
+        while datetime.now(UTC) < end:
+            await asyncio.sleep(dice.uniform(*ordeal.pause))
+            victim = dice.choice(hosts)
+            await victim.kill()
+            await victim.start()
+            kills += 1
+        histories = await settled(first, list(every))
+        assert [await host.stop() for host in hosts] == [0] * len(hosts)
+    finally:
+        await asyncio.gather(*(host.kill() for host in hosts))
+
+    async with bench(storage, None, **first.env) as at:
+        assert await audit(at.app.store) == []
+        assert not await at.rows("run")
+    check(every, begins, end, target.hits, histories)
+    keys = [hit.key for hit in target.hits]
+    print(f"{kills} kills: {len(set(keys))} occurrences fired, {len(keys) - len(set(keys))} actions repeated")
+    assert len(keys) > len(set(keys)), "no kill met an action in flight: the story tells nothing"
+
+
+async def create(
+    host: HostProcess, url: str, every: dict[str, int], start: datetime, end: datetime
+) -> dict[str, datetime]:
+    """Creates these jobs; gives the first occurrence of each, which is later than `start` if that has passed."""
+    begins = {}
     for job_id, seconds in every.items():
-        body = http_job(target.url, every=seconds, start=start, historyLimit=500)
+        body = http_job(url, every=seconds, start=start, historyLimit=500)
         body["trigger"]["recurrence"]["endTime"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         status, job = await host.call("PUT", f"/jobs/{job_id}", body)
         assert status == 201, job
-    for _ in range(KILLS):
-        await asyncio.sleep(dice.uniform(0.3, 2.5))
-        await host.kill()
-        await host.start()
-    histories = await settled(host, list(every))
-    assert await host.stop() == 0
-
-    async with bench(storage, None, **host.env) as at:
-        assert await audit(at.app.store) == []
-        assert not await at.rows("run")
-    check(every, start, end, target.hits, histories)
-    keys = [hit.key for hit in target.hits]
-    print(f"{KILLS} kills: {len(set(keys))} occurrences fired, {len(keys) - len(set(keys))} actions repeated")
-    assert len(keys) > len(set(keys)), "no kill met an action in flight: the story tells nothing"
+        begins[job_id] = datetime.fromisoformat(job["nextOccurrence"])
+    return begins
 
 
 async def settled(host: HostProcess, jobs: list[str]) -> dict[str, list[Any]]:
     """The runs of each job, once all are Completed and nothing is executing."""
     histories: dict[str, list[Any]] = {}
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         for job_id in jobs:
             while True:
                 _, job = await host.call("GET", f"/jobs/{job_id}")
@@ -69,7 +106,11 @@ async def settled(host: HostProcess, jobs: list[str]) -> dict[str, list[Any]]:
 
 
 def check(
-    every: dict[str, int], start: datetime, end: datetime, hits: list[Hit], histories: dict[str, list[Any]]
+    every: dict[str, int],
+    begins: dict[str, datetime],
+    end: datetime,
+    hits: list[Hit],
+    histories: dict[str, list[Any]],
 ) -> None:
     """Every due occurrence was fired at least once or is in a Missed stretch; a repeated action has its key."""
     fired: dict[str, dict[datetime, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -80,7 +121,7 @@ def check(
     assert len(attempts) == len(set(attempts)), "one attempt was made twice"
     for job_id, seconds in every.items():
         due = set()
-        point = start
+        point = begins[job_id]
         while point <= end:
             due.add(point)
             point += timedelta(seconds=seconds)

@@ -133,10 +133,10 @@ def paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> Any:
+def spoilt(draw: st.DrawFn, least: int = 0) -> Any:
     """A valid body in which up to three things were dropped, replaced or added; copies, since it is changed on."""
     body = copy.deepcopy(draw(st.sampled_from(bodies_to_spoil())))
-    for _ in range(draw(st.integers(0, 3))):
+    for _ in range(draw(st.integers(least, 3))):
         places = list(paths(body))
         if not places:
             break

@@ -14,7 +14,7 @@ from tests.web.support import ask, hourly
 KEY = "the key"
 HEALTHY = {"status": "Healthy"}
 UNHEALTHY = {"status": "Unhealthy"}
-ALL_IS_WELL = HEALTHY | {"problems": [], "detectionAgeSeconds": 0.0, "oldestOverdueSeconds": 0.0}
+ALL_IS_WELL = HEALTHY | {"problems": [], "detectionAgeSeconds": 0.0, "oldestOverdueSeconds": 0.0, "newerRows": 0}
 
 
 @pytest.fixture

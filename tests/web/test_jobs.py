@@ -281,3 +281,18 @@ async def test_no_jobs_are_an_empty_page(at: Bench) -> None:
 
 async def test_the_key_may_stand_in_the_query(at: Bench) -> None:
     assert (await ask(at, "list", query={"code": "key"})).status == 200
+
+
+@pytest.mark.parametrize("route", ["suspend", "resume"])
+async def test_a_job_is_suspended_and_resumed_only_at_the_version_named(at: Bench, route: str) -> None:
+    made = await ask(at, "create", valid(id="a", state="Suspended" if route == "resume" else "Enabled"))
+    before = await got(at, "a")
+    for stale in ('"x"', 'W/"x"', ""):
+        refused = await ask(at, route, job="a", headers={"If-Match": stale})
+        assert (refused.status, refused.body["title"]) == (412, "Precondition failed")
+    assert (await ask(at, route, job="a", headers={"If-None-Match": "*"})).status == 412
+    assert await got(at, "a") == before
+    changed = await ask(at, route, job="a", headers={"If-Match": tag_of(made)})
+    assert changed.status == 200
+    assert changed.body["state"] != before["state"]
+    assert (await ask(at, route, job="a", headers={"If-Match": tag_of(made)})).status == 412

@@ -17,7 +17,7 @@ from azure.identity import CredentialUnavailableError
 from azure.identity.aio import ManagedIdentityCredential
 from yarl import URL
 
-from shared.engine.actions.inputs import check_uri, host_of
+from shared.engine.actions.inputs import HOST_PATTERN, check_uri, host_matches, host_of
 from shared.errors import Fault
 
 log = logging.getLogger("timerjobs.execute")
@@ -28,7 +28,6 @@ IDENTITY_TARGETS = "IDENTITY_TARGETS"
 SECRET_HOSTS = "SECRET_HOSTS"
 MANAGED_IDENTITY = "ManagedServiceIdentity"
 _SETTING = re.compile(r"SECRET_[A-Z0-9_]+")
-_PATTERN = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f.]*:[0-9a-f:.]*")
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 CredentialFactory = Callable[[str | None], AsyncTokenCredential]
@@ -76,7 +75,7 @@ def _patterns(hosts: Any) -> tuple[str, ...]:
     if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
         raise ValueError('must list hosts as JSON: ["api.example.org", "*.example.net"]')
     for host in hosts:
-        if not _PATTERN.fullmatch(host.lower()):
+        if not HOST_PATTERN.fullmatch(host.lower()):
             raise ValueError(f"names {host[:80]!r}, which is neither a host nor *. and a domain")
     return tuple(host.lower() for host in hosts)
 
@@ -104,7 +103,7 @@ def authentication_faults(
     except ValueError:
         return []
     host = host_of(url)
-    if not any(_matches(host, pattern) for pattern in allowed):
+    if not any(host_matches(host, pattern) for pattern in allowed):
         return [Fault("authentication", f"is not allowed for {host}: the operator must add that host to {by}")]
     if url.scheme != "https" and not _LOOPBACK.fullmatch(host):
         return [Fault("authentication", "is sent to https addresses only")]
@@ -157,10 +156,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _matches(host: str, pattern: str) -> bool:
-    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
-
-
 def managed_identity(client_id: str | None) -> AsyncTokenCredential:
     """The app's own identity, or the user-assigned one of this client id. It does not retry: a run does."""
     return ManagedIdentityCredential(client_id=client_id, retry_total=0)
@@ -183,6 +178,7 @@ class Authorizer:
         # Only identities that have given a token, so no more than the app has. Tokens are kept by the credential.
         self._credentials: dict[str | None, AsyncTokenCredential] = {}
         self._first_use = asyncio.Lock()
+        self._given: dict[tuple[str | None, str], str] = {}  # the last token of each identity and audience
 
     def faults(self, authentication: Any, uri: str | None) -> list[Fault]:
         """What is wrong with this `authentication`, or not allowed by the operator; see authentication_faults."""
@@ -197,8 +193,19 @@ class Authorizer:
         if faults:
             raise NotAuthorized("; ".join(f"{fault.field} {fault.reason}" for fault in faults))
         if authentication["type"] == MANAGED_IDENTITY:
-            return f"Bearer {await self._token(authentication['audience'], authentication.get('identity'))}"
+            identity, audience = authentication.get("identity"), authentication["audience"]
+            token = self._given[identity, audience] = await self._token(audience, identity)
+            return f"Bearer {token}"
         return self._secret(authentication["value"]["setting"])
+
+    def known(self, authentication: Any) -> list[str]:
+        """The header's values that this `authentication` is known to stand for, to be kept out of what is told."""
+        if authentication is None or self.faults(authentication, None):
+            return []
+        if authentication["type"] == MANAGED_IDENTITY:
+            token = self._given.get((authentication.get("identity"), authentication["audience"]))
+            return [f"Bearer {token}"] if token else []
+        return [value for value in (self._environ.get(authentication["value"]["setting"]),) if value]
 
     async def close(self) -> None:
         """Closes the credentials' connections."""

@@ -12,39 +12,63 @@ import aiohttp
 from shared.engine.actions.answers import Answer, read_answer
 from shared.engine.actions.auth import Authorizer, NotAuthorized, NoToken
 from shared.engine.actions.masking import Mask
+from shared.engine.actions.outbound import Refused
 from shared.engine.actions.outcome import MAX_DURATION, Attempt, Later, Outcome
-from shared.engine.actions.request import Request, first_request, poll_address, poll_request
+from shared.engine.actions.request import (
+    Request,
+    first_request,
+    own_authorization,
+    poll_address,
+    poll_request,
+    redirected,
+)
 from shared.engine.actions.retry import RetryPolicy, read_retry_policy, retry_after, seed_of, try_again
 from shared.jobs.model import Status
 
 POLL_INTERVAL = timedelta(seconds=20)
 LEAST_WAIT = timedelta(seconds=1)
 RETRIED = frozenset({408, 429})
+MAX_REDIRECTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trouble:
-    """There was no answer. `again`: trying again may help."""
+    """There was no answer, or none to judge. `again`: trying again may help."""
 
     status: Status
     reason: str
     again: bool
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Journey:
+    """A request on its way through redirects: what is sent now, and what must not be told of all that was."""
+
+    request: Request
+    secrets: list[str]
+
+    @property
+    def mask(self) -> Mask:
+        """What takes the secrets out."""
+        return Mask(self.secrets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exchange:
-    """One request and what became of it. `ended` is when; `poll` where the answer was asked for, if it was."""
+    """One journey and what became of it. `ended` is when; `poll` where the answer was asked for, if it was."""
 
     attempt: Attempt
-    request: Request
+    journey: _Journey
     policy: RetryPolicy
-    mask: Mask
     ended: datetime
     poll: str | None
 
 
 class HttpAction:
-    """Sends a job's request. Redirects are not followed: a 3xx answer is a failure.
+    """Sends a job's request through the session, whose connector says where it may go.
+
+    A GET or HEAD without a body follows redirects; any other answer from 300 to 399 is a failure.
 
     An answer from 200 to 299 is a success; but a 202 with a Location has the answer asked for there, later,
     unless the action has the option DisableAsyncPattern. Statuses 408, 429 and 5xx, faults of the connection and
@@ -71,43 +95,68 @@ class HttpAction:
         try:
             policy = read_retry_policy(attempt.inputs.get("retryPolicy"))
             request = first_request(attempt) if poll is None else poll_request(attempt, poll)
+            journey = _Journey(request=request, secrets=self._secrets(attempt.inputs))
         except ValueError as error:
             return Outcome(status=Status.FAILED, reason=str(error)[:1000])
-        mask, result = await self._exchange(request, attempt.timeout.total_seconds())
+        result = await self._exchange(journey, attempt.timeout.total_seconds())
         ended = attempt.now + timedelta(seconds=self._elapsed() - began)
-        return _judge(
-            _Exchange(attempt=attempt, request=request, policy=policy, mask=mask, ended=ended, poll=poll), result
-        )
+        return _judge(_Exchange(attempt=attempt, journey=journey, policy=policy, ended=ended, poll=poll), result)
 
-    async def _exchange(self, request: Request, seconds: float) -> tuple[Mask, Answer | _Trouble]:
-        """Sends the request and reads the answer, within so many seconds; also what is not to be told of it."""
-        mask = Mask()
+    def _secrets(self, inputs: Mapping[str, Any]) -> list[str]:
+        """What a target may have been sent before, and so may repeat although this request does not hold it."""
+        return self._authorizer.known(inputs.get("authentication")) + own_authorization(inputs)
+
+    async def _exchange(self, journey: _Journey, seconds: float) -> Answer | _Trouble:
+        """The answer in the end, all within so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                if request.authentication is not None:
-                    request.headers["Authorization"] = await self._authorizer.authorization(
-                        request.authentication, request.url
-                    )
-                mask = Mask(request.headers.getall("Authorization", []))
-                async with self._session.request(
-                    request.method,
-                    request.url,
-                    data=request.body,
-                    headers=request.headers,
-                    allow_redirects=False,
-                ) as response:
-                    return mask, await read_answer(response, mask)
+                return await self._travel(journey)
         except TimeoutError:
-            return mask, _Trouble(status=Status.TIMED_OUT, reason=f"no answer within {seconds:g} s", again=True)
+            return _Trouble(status=Status.TIMED_OUT, reason=f"no answer within {seconds:g} s", again=True)
         except NotAuthorized as error:
-            return mask, _Trouble(status=Status.FAILED, reason=str(error), again=False)
+            return _Trouble(status=Status.FAILED, reason=str(error), again=False)
         except NoToken as error:
-            return mask, _Trouble(status=Status.FAILED, reason=str(error), again=True)
+            return _Trouble(status=Status.FAILED, reason=str(error), again=True)
+        except Refused as error:
+            reason = journey.mask.text(f"the request {error}")
+            return _Trouble(status=Status.FAILED, reason=reason, again=False)
         except (aiohttp.ClientError, OSError) as error:
             again = not isinstance(error, aiohttp.InvalidURL)
-            return mask, _Trouble(status=Status.FAILED, reason=_told(error, mask), again=again)
+            return _Trouble(status=Status.FAILED, reason=_told(error, journey.mask), again=again)
         except ValueError as error:
-            return mask, _Trouble(status=Status.FAILED, reason=_told(error, mask), again=False)
+            return _Trouble(status=Status.FAILED, reason=_told(error, journey.mask), again=False)
+
+    async def _travel(self, journey: _Journey) -> Answer | _Trouble:
+        """Sends the request, and again where redirects lead."""
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._send(journey)
+            try:
+                following = redirected(journey.request, answer.status, answer.location)
+                if following is None:
+                    return answer
+                _check_discreet(str(following.url), journey.mask)
+            except ValueError as error:
+                reason = f"the target answered {answer.status}, but its Location {error}"
+                return _Trouble(status=Status.FAILED, reason=reason, again=False, response=answer.kept)
+            journey.request = following
+        reason = f"the target redirected more than {MAX_REDIRECTS} times"
+        return _Trouble(status=Status.FAILED, reason=reason, again=False, response=answer.kept)
+
+    async def _send(self, journey: _Journey) -> Answer:
+        request = journey.request
+        if request.authentication is not None:
+            request.headers["Authorization"] = await self._authorizer.authorization(
+                request.authentication, request.url
+            )
+        journey.secrets += request.headers.getall("Authorization", [])
+        async with self._session.request(
+            request.method,
+            request.url,
+            data=request.body,
+            headers=request.headers,
+            allow_redirects=False,
+        ) as response:
+            return await read_answer(response, journey.mask)
 
 
 def _told(error: Exception, mask: Mask) -> str:
@@ -118,7 +167,7 @@ def _told(error: Exception, mask: Mask) -> str:
 def _judge(exchange: _Exchange, result: Answer | _Trouble) -> Outcome | Later:
     """What one exchange means for the action."""
     if isinstance(result, _Trouble):
-        failed = Outcome(status=result.status, reason=result.reason)
+        failed = Outcome(status=result.status, reason=result.reason, response=result.response)
         return _again(exchange, failed) if result.again else failed
     if result.status == 202 and (exchange.poll or (result.location and _is_polled(exchange.attempt.action))):
         return _poll(exchange, result)
@@ -156,9 +205,8 @@ def _poll(exchange: _Exchange, answer: Answer) -> Outcome | Later:
     address = exchange.poll or ""
     if answer.location:
         try:
-            address = poll_address(answer.location, exchange.request.url)
-            if exchange.mask.text(address) != address:
-                raise ValueError("repeats the request's authorization")
+            address = poll_address(answer.location, exchange.journey.request.url)
+            _check_discreet(address, exchange.journey.mask)
         except ValueError as error:
             reason = f"the target answered 202, but its Location {error}"
             return Outcome(status=Status.FAILED, reason=reason, response=answer.kept)
@@ -169,6 +217,11 @@ def _poll(exchange: _Exchange, answer: Answer) -> Outcome | Later:
         reason="the target answered 202 and is asked again",
         response=answer.kept,
     )
+
+
+def _check_discreet(address: str, mask: Mask) -> None:
+    if mask.text(address) != address:
+        raise ValueError("repeats the request's authorization")
 
 
 def _is_polled(action: Mapping[str, Any]) -> bool:

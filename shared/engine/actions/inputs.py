@@ -1,5 +1,6 @@
 """Checks of inputs at run time, where an expression may have given what creation could not foresee."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,9 @@ from yarl import URL
 
 from shared.errors import Fault
 from shared.jobs.fields import plain_uri
+
+HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*|[0-9a-f.]*:[0-9a-f:.]*")
+"""A host, or `*.` and a domain for all below it, in lower case."""
 
 
 class BadInput(ValueError):
@@ -53,3 +57,8 @@ def check_uri(text: Any) -> URL:
 def host_of(url: URL) -> str:
     """The host that a request to this URL goes to, as patterns name it: lower case, no final dot."""
     return (url.raw_host or "").lower().removesuffix(".")
+
+
+def host_matches(host: str, pattern: str) -> bool:
+    """Whether a host, as host_of gives it, is what a pattern stands for."""
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern

@@ -17,7 +17,7 @@ class Attempt:
 
     `action` is the whole action object of the definition (type, inputs unevaluated, limit, operationOptions);
     `inputs` are its inputs with expressions evaluated and escapes resolved. `headers` say which occurrence it
-    is for (Idempotency-Key, x-timerjobs-*); the action adds traceparent. `timeout` is for this attempt,
+    is for (Idempotency-Key, x-timerjobs-*), and in which trace (traceparent). `timeout` is for this attempt,
     `number` counts attempts of this action from 1. `memo` is what the former attempt left for this one
     ({} at first; JSON values only). `now` is the instant it begins (aware, UTC).
     """

@@ -2,9 +2,8 @@
 
 import json
 import math
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 
@@ -16,15 +15,21 @@ from shared.engine.actions.outcome import Attempt
 from shared.jobs.fields import HEADER_NAME
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+UNCOMPRESSED = {"Accept-Encoding": "identity"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is sent. `authentication` is the job's, where the address may have what it stands for."""
+    """What is sent. `authentication` is the job's, where the address may have what it stands for.
+
+    `anywhere` are those of the headers that any address may see.
+    """
 
     method: str
     url: URL
     headers: CIMultiDict[str]
+    anywhere: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     authentication: Any = None
 
@@ -36,13 +41,15 @@ def first_request(attempt: Attempt) -> Request:
     if method not in METHODS:
         raise BadInput("method", f"must be one of {', '.join(METHODS)}")
     body, content_type = _body(inputs.get("body"))
-    headers = CIMultiDict({"Accept-Encoding": "identity"} | content_type)
+    occurrence = attempt.headers
+    headers = CIMultiDict(UNCOMPRESSED | content_type)
     headers.update(_own_headers(inputs))
-    headers.update(_occurrence(attempt))
+    headers.update(occurrence)
     return Request(
         method=method,
         url=target(inputs),
         headers=headers,
+        anywhere={**UNCOMPRESSED, **occurrence},
         body=body,
         authentication=inputs.get("authentication"),
     )
@@ -55,14 +62,40 @@ def poll_request(attempt: Attempt, address: str) -> Request:
     origin. Raises BadInput.
     """
     url, inputs = check_uri(address), attempt.inputs
-    own = same_origin(url, target(inputs))
-    headers = CIMultiDict({"Accept-Encoding": "identity"})
+    own, occurrence = same_origin(url, target(inputs)), attempt.headers
+    headers = CIMultiDict(UNCOMPRESSED)
     if own:
         headers.update({k: v for k, v in _own_headers(inputs).items() if not k.lower().startswith("content-")})
-    headers.update(_occurrence(attempt))
+    headers.update(occurrence)
     return Request(
-        method="GET", url=url, headers=headers, authentication=inputs.get("authentication") if own else None
+        method="GET",
+        url=url,
+        headers=headers,
+        anywhere={**UNCOMPRESSED, **occurrence},
+        authentication=inputs.get("authentication") if own else None,
     )
+
+
+def redirected(request: Request, status: int, location: str | None) -> Request | None:
+    """The request that an answer of this status, with this Location, asks for instead; None where it is final.
+
+    Only a GET or HEAD without a body is sent elsewhere. To another origin goes what any address may see, and what
+    has been left behind there does not come back. Raises ValueError, whose text says what is wrong with the
+    Location.
+    """
+    if (
+        status not in REDIRECTS
+        or not location
+        or request.method not in ("GET", "HEAD")
+        or request.body is not None
+    ):
+        return None
+    url = check_uri(poll_address(location, request.url))
+    if (request.url.scheme, url.scheme) == ("https", "http"):
+        raise ValueError("leads from https to http")
+    if same_origin(url, request.url):
+        return replace(request, url=url)
+    return replace(request, url=url, headers=CIMultiDict(request.anywhere), authentication=None)
 
 
 def poll_address(location: str, asked: URL) -> str:
@@ -98,6 +131,12 @@ def target(inputs: Mapping[str, Any]) -> URL:
         raise BadInput("uri", str(error)) from None
 
 
+def own_authorization(inputs: Mapping[str, Any]) -> list[str]:
+    """The Authorization header that the job itself holds, if it does."""
+    own = _own_headers(inputs)
+    return own.getall("Authorization", [])
+
+
 def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in mapping(inputs.get("headers"), "headers").items():
@@ -108,10 +147,6 @@ def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
             raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
         headers[name] = text
     return headers
-
-
-def _occurrence(attempt: Attempt) -> Mapping[str, str]:
-    return {"traceparent": f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01"} | dict(attempt.headers)
 
 
 def _scalar(value: Any, field: str) -> str:

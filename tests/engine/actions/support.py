@@ -9,21 +9,29 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from aiohttp.abc import AbstractResolver
 
 from shared.engine.actions.auth import Authorizer
 from shared.engine.actions.http import HttpAction
+from shared.engine.actions.outbound import GuardedConnector, Outbound, parse_places
 from shared.engine.actions.outcome import Attempt, Later, Outcome
 from shared.jobs.model import Status
 from tests.harness import Hit, Receiver
 
 NOW = datetime(2026, 9, 8, 12, 0, tzinfo=UTC)
 KEY = "a:stamp:20260908T120000Z:Call"
-HEADERS = {"Idempotency-Key": KEY, "x-timerjobs-job-id": "a", "x-timerjobs-attempt": "1"}
+HEADERS = {
+    "Idempotency-Key": KEY,
+    "x-timerjobs-job-id": "a",
+    "x-timerjobs-attempt": "1",
+    "traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01",
+}
 
 SECRET = 'Bearer s3cr3t/w0rd+"q"&<x>'
 AUDIENCE = "https://storage.azure.com"
 IDENTITY: dict[str, Any] = {"type": "ManagedServiceIdentity", "audience": AUDIENCE}
 RAW: dict[str, Any] = {"type": "Raw", "value": {"setting": "SECRET_TOKEN"}}
+THIS_MACHINE = Outbound(parse_places('["127.0.0.0/8"]'))
 NO_RETRY: dict[str, Any] = {"retryPolicy": {"type": "none"}}
 
 
@@ -47,10 +55,14 @@ def a_call(url: str, **more: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def http_action(
-    authorizer: Authorizer | None = None, elapsed: Callable[[], float] = lambda: 0.0
+    authorizer: Authorizer | None = None,
+    elapsed: Callable[[], float] = lambda: 0.0,
+    outbound: Outbound = THIS_MACHINE,
+    resolver: AbstractResolver | None = None,
 ) -> AsyncIterator[HttpAction]:
     """An Http action for which no time passes unless `elapsed` says so."""
     async with aiohttp.ClientSession(
+        connector=GuardedConnector(outbound, resolver),
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
