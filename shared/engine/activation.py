@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import aiohttp
 
+from shared.engine.actions import outbound
 from shared.engine.workflows import is_own
 from shared.jobs.instance import ANY, WAS, Activation, read_activation
 from shared.storage.hosts import Census, Host, Hosts, Wake
@@ -108,16 +109,16 @@ class GenericHost:
             await self._activate(wake.service_type, several[wake.tries % len(several)])
 
     async def _activate(self, service_type: str, activation: Activation) -> None:
-        about = {"action": "activate", "serviceType": service_type}
         body = {"activationType": WAS, "serviceType": service_type} | activation.view()
         try:
             async with (
                 asyncio.timeout(ANSWER_WITHIN),
                 self._session.post(activation.endpoint, json=body, allow_redirects=False) as answer,
             ):
-                log.info("activated %s: %d", service_type, answer.status, extra=about)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            log.warning("could not activate %s: %s: %s", service_type, type(error).__name__, error, extra=about)
+                told = f"its endpoint answered {answer.status}"
+        except (aiohttp.ClientError, OSError, ValueError, outbound.Refused) as error:
+            told = f"{type(error).__name__}: {error}"
+        log.info("activated %s: %s", service_type, told, extra={"action": "activate", "type": service_type})
 
 
 class Watch:
@@ -161,7 +162,7 @@ class Watch:
     async def _raise(self, service_type: str) -> None:
         if await self._hosts.raise_event(service_type):
             what = "activatable" if service_type == ANY else "runnable"
-            log.info("%s has %s instances", service_type, what, extra={"action": "raise"})
+            log.info("%s has %s instances", service_type, what, extra={"action": "raise", "type": service_type})
 
     async def _forget(self, census: Census, now: datetime) -> None:
         for host in census.hosts:

@@ -44,7 +44,7 @@ class Announcer:
                 await self._tickets.send(Ticket(partition))
             for name in counts:
                 if not is_own(name) and await self._hosts.raise_event(name):
-                    log.info("%s has runnable instances", name, extra={"action": "raise"})
+                    log.info("%s has runnable instances", name, extra={"action": "raise", "type": name})
 
 
 @contextmanager

@@ -80,12 +80,12 @@ class Hosting:
                 return True
         return False
 
-    async def release(self, host_id: str, now: datetime) -> None:
-        """Ends the host's lease. What it still holds waits for its locks to run out. Raises HostLockExpired."""
+    async def release(self, host_id: str) -> None:
+        """Ends the host's lease, if it has one. What it still holds waits for its locks to run out."""
         for attempt in range(TRIES):
             await pause(attempt)
-            host = await self.live(host_id, now)
-            if await self._hosts.remove(host):
+            host = await self._hosts.get(host_id)
+            if host is None or await self._hosts.remove(host):
                 return
 
     async def events(self, host_id: str, wait: float, now: datetime) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from shared.engine.clock import Clock
 from shared.engine.lease import LeaseLost
+from shared.engine.logs import about
 from shared.engine.perform import MAX_TAKEOVERS, Checkpoint, Performer, Resting, ended_as
 from shared.jobs.definition import load_definition
 from shared.jobs.instance import pack_state, readable_state
@@ -62,7 +63,7 @@ class Performers:
         except Lost as lost:
             raise lost.cause from None
         except Exception as error:
-            log.exception("a workflow failed", extra={"action": "execute", "job": run.job_id})
+            log.exception("a workflow failed", extra={"action": "execute", **about(run)})
             return self._ended(run, Status.FAILED, f"{type(error).__name__}: {error}"[:1000])
         return self._ended(run, Status.SUCCEEDED, "")
 

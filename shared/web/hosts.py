@@ -54,7 +54,7 @@ class HostRoutes:
     async def release(self, request: Request) -> Response:
         """DELETE /hosts/{host}."""
         known_query(request)
-        await self._hosting.release(_host(request), self._clock())
+        await self._hosting.release(_host(request))
         return Response(status=204)
 
     async def try_load(self, request: Request) -> Response:

@@ -296,3 +296,17 @@ async def test_two_cycles_side_by_side_activate_once(at: Bench, target: Receiver
     assert not await at.app.store.hosts.claim(wake)
     await at.app.detector.tick()
     assert not target.hits
+
+
+async def test_activation_obeys_the_rules_for_calls_that_leave_the_app(at: Bench, target: Receiver) -> None:
+    closed = {"site": "http://169.254.169.254"}
+    refused = await at.call("create", body=hosted(activation=closed))
+    assert (refused.status, [error["field"] for error in refused.body["errors"]]) == (400, ["activation.site"])
+    await fired(at, "a")
+    one = await host(at)
+    await one.save(await one.try_load(), activation=closed, unlock=True)
+    await fired(at, "b", service_type="acme/other", activation=at_target(target))
+    await lapse(at, seconds=66)
+    wakes = (await at.app.store.hosts.census()).wakes
+    assert {name: wake.tries for name, wake in wakes.items()} == {NIGHTLY: 1, "acme/other": 1}
+    assert [hit.path for hit in target.hits] == ["/app/nightly"]
