@@ -4,6 +4,7 @@ import azure.functions as func
 
 import workflows  # noqa: F401  registers them
 from shared import entry
+from shared.web.openapi import describe
 
 CONNECTION = "AzureWebJobsStorage"
 
@@ -159,6 +160,12 @@ async def preview(req: func.HttpRequest) -> func.HttpResponse:
 async def health(req: func.HttpRequest) -> func.HttpResponse:
     """Whether the scheduler does its work."""
     return await entry.answer(req, lambda to: to.health.health, without_app=entry.UNHEALTHY)
+
+
+@api.route("openapi.json", methods=["GET"])
+async def openapi(req: func.HttpRequest) -> func.HttpResponse:
+    """What the API is, as OpenAPI 3.1."""
+    return await entry.answer_alone(req, describe)
 
 
 @engine.queue_trigger("msg", queue_name="%QUEUE_NAME%", connection=CONNECTION)

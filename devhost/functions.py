@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import inspect
 import logging
+import os
 import sys
 import time
 import uuid
@@ -122,7 +123,7 @@ def load_app(app_dir: Path) -> func.FunctionApp:
 
 
 def read_functions(app: func.FunctionApp) -> Functions:
-    """Take an app's functions, with each `%SETTING%` replaced.
+    """Take an app's functions but those that `AzureWebJobs.NAME.Disabled` names, with each `%SETTING%` replaced.
 
     Raises DevhostError for a missing setting and for a function that this host cannot call. A trigger of
     another kind is left out with a warning.
@@ -131,7 +132,7 @@ def read_functions(app: func.FunctionApp) -> Functions:
     for each in app.get_functions():
         name = each.get_function_name() or ""
         trigger = each.get_trigger()
-        if trigger is None:
+        if trigger is None or _is_disabled(name):
             continue
         fields = {
             key: resolve(value, f"{key} of function {name}") if isinstance(value, str) else value
@@ -140,6 +141,10 @@ def read_functions(app: func.FunctionApp) -> Functions:
         _check_bindings(name, each.get_bindings())
         _add(functions, name, each.get_user_function(), fields)
     return functions
+
+
+def _is_disabled(name: str) -> bool:
+    return os.environ.get(f"AzureWebJobs.{name}.Disabled", "").lower() in ("true", "1")
 
 
 def _add(functions: Functions, name: str, handler: Callable[..., Any], fields: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ class HttpServer:
         self.stopping = False
         self.app = web.Application(client_max_size=LARGEST_BODY)
         self.app.router.add_route("*", echo.PATH, echo.echo)
-        self.app.router.add_route("*", "/{path:.*}", self._answer)
+        self.app.router.add_route("*", r"/{path:[\s\S]*}", self._answer)  # a line break is no end
 
     async def run(self, stop: asyncio.Event) -> None:
         """Wait for `stop`, then for the requests under way."""

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import azure.functions as func
 
 from shared.errors import TimerJobsError
 from shared.settings import read_settings
 from shared.storage.tickets import read_ticket
-from shared.web.api import Api, respond
+from shared.web.api import Api, Operation, respond
 from shared.web.exchange import Request, Response
 from shared.wiring import App, build
 
@@ -57,7 +57,7 @@ async def the_app() -> App:
 
 async def answer(
     request: func.HttpRequest,
-    route: Callable[[Api], Callable[[Request], Awaitable[Response]]],
+    route: Callable[[Api], Operation],
     without_app: Response | None = None,
 ) -> func.HttpResponse:
     """What the API's `route` answers to an HTTP trigger's request.
@@ -75,6 +75,11 @@ async def answer(
             return without_app
         return await route(app.api)(asked)
 
+    return await answer_alone(request, operation)
+
+
+async def answer_alone(request: func.HttpRequest, operation: Operation) -> func.HttpResponse:
+    """What an operation that needs no app answers to an HTTP trigger's request."""
     asked = Request(
         url=request.url,
         headers={name.lower(): value for name, value in request.headers.items()},

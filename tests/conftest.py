@@ -3,10 +3,15 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 
+import hypothesis
 import pytest
 
 from devhost.azurite import Azurite
 from tests.harness import Bench, Receiver, bench, receiving
+
+# Drawn cases are the same at each run, so that a change fails for what it changed.
+hypothesis.settings.register_profile("repeatable", derandomize=True, print_blob=False)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(scope="session")

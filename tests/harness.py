@@ -17,6 +17,7 @@ from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from shared.wiring import App, build
 from tests.audit import audit
+from tests.documented import hold_to_document
 from tests.wire import Fate, Wire
 
 NOON = datetime(2026, 9, 8, 12, 0, 0, tzinfo=UTC)
@@ -153,7 +154,8 @@ class Bench:
             query=query or {},
             body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
         )
-        return await respond(getattr(getattr(self.app.api, of), route), request)
+        operation = getattr(getattr(self.app.api, of), route)
+        return hold_to_document(self.app.api, operation, await respond(operation, request))
 
     async def dispatch(self, job_id: str | None = None) -> None:
         """A whole pass in each partition (or the job's), as of the clock."""

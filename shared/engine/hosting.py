@@ -37,7 +37,7 @@ class Hosting:
         other than WAS."""
         asked.check_activation_type()
         host = Host(
-            id=uuid4().hex,
+            id=new_host_id(),
             service_types=tuple(dict.fromkeys(asked.service_types)),
             activation_type=asked.activation_type or "",
             locked_until=now + self.lease,
@@ -116,6 +116,11 @@ class Hosting:
         if ANY not in host.service_types:
             raise InstancePersistenceError(f"only a generic host (service type {ANY}, {WAS}) may ask this")
         return await self._search.activatable(now)
+
+
+def new_host_id() -> str:
+    """An id that no other host has."""
+    return uuid4().hex
 
 
 def is_held(run: Run | None, host_id: str, fencing_token: int) -> bool:

@@ -14,16 +14,18 @@ from pydantic import (
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from shared.errors import InvalidInput
-from shared.jobs.identity import check_id
+from shared.jobs.identity import ID, check_id
 from shared.jobs.times import duration_text
 from shared.recurrence import parse_duration
 
@@ -40,6 +42,11 @@ _PLATFORM_HEADER = re.compile(
 _OPENING = re.compile(r"@@\{|@\{")
 QUEUE_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 MAX_URI = 8192
+# For those who read the schema: what a regular expression can say of such texts.
+DURATION = r"^P([0-9]+W|([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?)$"
+INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,7})?)?Z$"
+JOB_ID = {"pattern": f"^{ID.pattern}$", "not": {"enum": [".", ".."]}}
+URI_OR_EXPRESSION = r"^([Hh][Tt][Tt][Pp][Ss]?://[!-~]+|[^@]*@.*)$"
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*")
 
 
@@ -67,15 +74,37 @@ class Bounds:
         return handler.generate_schema(Annotated[int, bounds, told_as(reason)])
 
 
-def lasting(low: timedelta, high: timedelta) -> AfterValidator:
-    """An ISO 8601 duration from `low` to `high`."""
+class Lasting:
+    """For Annotated[str, …]: an ISO 8601 duration from `low` to `high`."""
 
-    def check(text: str) -> str:
-        if not low <= parse_duration(text) <= high:
-            raise ValueError(f"must last from {duration_text(low)} to {duration_text(high)}")
-        return text
+    def __init__(self, low: timedelta, high: timedelta) -> None:
+        self._low, self._high = low, high
 
-    return AfterValidator(check)
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        bounds = f"{duration_text(self._low)} to {duration_text(self._high)}"
+
+        def check(text: str) -> str:
+            if not self._low <= parse_duration(text) <= self._high:
+                raise ValueError(f"must last from {bounds}")
+            return text
+
+        shown = Field(description=f"ISO 8601 duration, {bounds}", json_schema_extra={"pattern": DURATION})
+        return handler.generate_schema(Annotated[str, AfterValidator(check), shown])
+
+
+def matching(pattern: str) -> Any:
+    """For Annotated[str, …]: what the schema says of a text that a validator checks in its own words."""
+    return Field(json_schema_extra={"pattern": pattern})
+
+
+class OfModel:
+    """For Annotated[JsonValue, …], where a model describes what is checked elsewhere."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self._model = model
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(self._model.__pydantic_core_schema__)
 
 
 def holds_expression(text: str) -> bool:

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from shared.errors import InstancePersistenceError
-from shared.jobs.fields import Bounds, Model, check_job_id
-from shared.jobs.instance import ANY, WAS, check_service_type
+from shared.jobs.fields import INSTANT, JOB_ID, Bounds, Model, check_job_id, matching
+from shared.jobs.instance import ANY, SERVICE_TYPE, WAS, check_service_type
 from shared.jobs.model import TIMER_JOB
 from shared.jobs.request import ActivationParameters
 from shared.recurrence.instants import parse_time, to_datetime
@@ -39,7 +39,7 @@ def moment(text: str) -> datetime:
         raise ValueError("is beyond the year 9999") from None
 
 
-JobId = Annotated[str, AfterValidator(check_job_id)]
+JobId = Annotated[str, AfterValidator(check_job_id), Field(json_schema_extra=JOB_ID)]
 Seq = Annotated[int, Bounds(1, 9_999_999_999)]
 Token = Annotated[int, Bounds(1, 10**14)]
 
@@ -48,7 +48,10 @@ class Registration(Model):
     """The body of `POST /hosts`."""
 
     service_types: Annotated[
-        list[Annotated[str, AfterValidator(_hosted_type)]], Field(min_length=1, max_length=MOST_TYPES)
+        list[
+            Annotated[str, AfterValidator(_hosted_type), matching(f"^(?!(?i:timerjob)$){SERVICE_TYPE.pattern}$")]
+        ],
+        Field(min_length=1, max_length=MOST_TYPES),
     ]
     activation_type: Annotated[str, Field(max_length=128)] | None = None
 
@@ -102,7 +105,7 @@ class Saving(Held):
     state: JsonValue = None
     activation: ActivationParameters | None = None
     unlock: bool = False
-    pending_timer: Annotated[str, AfterValidator(_instant)] | None = None
+    pending_timer: Annotated[str, AfterValidator(_instant), matching(INSTANT)] | None = None
     complete: Completion | None = None
 
     @model_validator(mode="after")

@@ -8,12 +8,12 @@ from datetime import datetime
 from shared.errors import Fault, InvalidInput
 from shared.jobs.times import key_text
 
-_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
 def check_id(job_id: object) -> str:
     """`job_id`, if it is one. Raises InvalidInput on field `id`."""
-    if not isinstance(job_id, str) or not _ID.fullmatch(job_id) or job_id in (".", ".."):
+    if not isinstance(job_id, str) or not ID.fullmatch(job_id) or job_id in (".", ".."):
         raise InvalidInput(
             [Fault("id", "must be 1 to 128 characters of A-Z a-z 0-9 . _ ~ - and neither '.' nor '..'")]
         )

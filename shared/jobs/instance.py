@@ -16,13 +16,13 @@ from shared.jobs.progress import MAX_STATE, Step, unpack_steps
 ANY = "Any"
 WAS = "WAS"
 MAX_RESULT = 32 * 1024
-_SERVICE_TYPE = re.compile(r"(?=.{1,128}$)[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*")
-_PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,1024}")
+SERVICE_TYPE = re.compile(r"(?=.{1,128}$)[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*")
+PATH = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,1024}")
 
 
 def check_service_type(name: str) -> str:
     """The service type of a job, or of a host other than the generic one. Raises ValueError."""
-    if not _SERVICE_TYPE.fullmatch(name):
+    if not SERVICE_TYPE.fullmatch(name):
         raise ValueError("must be 1 to 128 of A-Z a-z 0-9 . _ ~ - with single slashes between them")
     for known in (TIMER_JOB, ANY):
         if name.lower() == known.lower() and name != known:
@@ -61,7 +61,7 @@ class Activation:
         if "?" in base or "#" in base:
             raise ValueError("must be a base URL or a host name, without query or fragment")
         for path in (self.application_path, self.service_path):
-            if not _PATH.fullmatch(path) or ".." in path.split("/"):
+            if not PATH.fullmatch(path) or ".." in path.split("/"):
                 raise ValueError("has a path with characters that a path cannot have")
         parts = [base, self.application_path, self.service_path]
         return plain_uri("/".join(part.strip("/") for part in parts if part.strip("/")))

@@ -6,26 +6,42 @@ What needs more than one field is checked in `spec`.
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, MAX_WAITING
 from shared.jobs.fields import (
+    DURATION,
+    HEADER_NAME,
+    INSTANT,
+    JOB_ID,
+    QUEUE_NAME,
+    URI_OR_EXPRESSION,
     Bounds,
+    Lasting,
     Model,
+    OfModel,
     check_header_name,
     check_header_value,
     check_job_id,
     check_queue_name,
     check_uri,
-    lasting,
+    matching,
     name_once,
     options,
     told_as,
 )
-from shared.jobs.instance import Activation, check_service_type
+from shared.jobs.instance import PATH, SERVICE_TYPE, Activation, check_service_type
 from shared.jobs.model import TIMER_JOB
 from shared.jobs.times import duration_text
-from shared.recurrence import parse_duration
+from shared.recurrence import Recurrence, parse_duration
 
 MAX_TIMEOUT = timedelta(minutes=5)
 MAX_HISTORY = 1000
@@ -37,7 +53,7 @@ ActionName = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9_-]{1,80}$"), told_as("must be named by 1 to 80 of A-Z a-z 0-9 _ -")
 ]
 TagName = Annotated[str, Field(min_length=1, max_length=128), told_as("must be named by 1 to 128 characters")]
-HeaderName = Annotated[str, AfterValidator(check_header_name)]
+HeaderName = Annotated[str, AfterValidator(check_header_name), matching(f"^{HEADER_NAME.pattern}$")]
 HeaderValue = Annotated[str, AfterValidator(check_header_value)]
 QueryValue = Annotated[str | int | float | bool, told_as("must be text, a number, true or false")]
 
@@ -53,7 +69,7 @@ class FixedRetry(Model):
 
     type: Literal["fixed"]
     count: Annotated[int, Bounds(1, 90)]
-    interval: Annotated[str, lasting(timedelta(seconds=1), DAY)]
+    interval: Annotated[str, Lasting(timedelta(seconds=1), DAY)]
 
 
 class ExponentialRetry(Model):
@@ -61,9 +77,9 @@ class ExponentialRetry(Model):
 
     type: Literal["exponential"]
     count: Annotated[int, Bounds(1, 90)]
-    interval: Annotated[str, lasting(timedelta(seconds=1), DAY)]
-    minimum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
-    maximum_interval: Annotated[str, lasting(timedelta(seconds=1), DAY)] | None = None
+    interval: Annotated[str, Lasting(timedelta(seconds=1), DAY)]
+    minimum_interval: Annotated[str, Lasting(timedelta(seconds=1), DAY)] | None = None
+    maximum_interval: Annotated[str, Lasting(timedelta(seconds=1), DAY)] | None = None
 
     @field_validator("maximum_interval")
     @classmethod
@@ -101,7 +117,7 @@ class HttpInputs(Model):
     """The request that an Http action sends."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-    uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri)]
+    uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri), matching(URI_OR_EXPRESSION)]
     headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50), AfterValidator(name_once)] = {}
     queries: Annotated[dict[str, QueryValue], Field(max_length=100)] = {}
     body: JsonValue = None
@@ -112,21 +128,21 @@ class HttpInputs(Model):
 class QueueInputs(Model):
     """The message that a Queue action puts on a storage queue."""
 
-    queue: Annotated[str, AfterValidator(check_queue_name)]
+    queue: Annotated[str, AfterValidator(check_queue_name), matching(f"^{QUEUE_NAME.pattern}$")]
     message: JsonValue
 
 
 class Interval(Model):
     """How long to wait."""
 
-    count: JsonValue
-    unit: JsonValue
+    count: Annotated[JsonValue, WithJsonSchema({"type": ["integer", "string"], "minimum": 0})]
+    unit: Annotated[JsonValue, WithJsonSchema({"type": "string", "examples": ["Minute"]})]
 
 
 class Until(Model):
     """Until when to wait."""
 
-    timestamp: JsonValue
+    timestamp: Annotated[JsonValue, WithJsonSchema({"type": "string", "examples": ["2026-10-01T07:00:00Z"]})]
 
 
 class WaitInputs(Model):
@@ -145,7 +161,7 @@ class WaitInputs(Model):
 class Limit(Model):
     """How long one attempt may take."""
 
-    timeout: Annotated[str, lasting(timedelta(seconds=1), MAX_TIMEOUT)]
+    timeout: Annotated[str, Lasting(timedelta(seconds=1), MAX_TIMEOUT)]
 
 
 class SecureData(Model):
@@ -210,16 +226,22 @@ class TriggerConfiguration(Model):
     concurrency: Concurrency | None = None
 
 
+class WindowInputs(Model):
+    """How long after a sliding window's start its run is due. Checked by `shared.recurrence`."""
+
+    delay: Annotated[str, matching(DURATION)] | None = None
+
+
 class Trigger(Model):
     """When a job runs. The calendar rules themselves are checked by `shared.recurrence`."""
 
     type: Literal["Recurrence", "SlidingWindow", "Once"]
-    recurrence: JsonValue = None
-    inputs: JsonValue = None
-    run_at: JsonValue = None
-    skip_initial_run: JsonValue = None
-    max_lateness: Annotated[str, lasting(timedelta(0), timedelta(days=3660))] | None = None
-    jitter: Annotated[str, lasting(timedelta(0), DAY)] | None = None
+    recurrence: Annotated[JsonValue, OfModel(Recurrence)] = None
+    inputs: Annotated[JsonValue, OfModel(WindowInputs)] = None
+    run_at: Annotated[JsonValue, WithJsonSchema({"type": "string", "pattern": INSTANT})] = None
+    skip_initial_run: Annotated[JsonValue, WithJsonSchema({"type": "boolean"})] = None
+    max_lateness: Annotated[str, Lasting(timedelta(0), timedelta(days=3660))] | None = None
+    jitter: Annotated[str, Lasting(timedelta(0), DAY)] | None = None
     runtime_configuration: TriggerConfiguration | None = None
     operation_options: Annotated[str, options("SingleInstance")] | None = None
 
@@ -227,9 +249,9 @@ class Trigger(Model):
 class ActivationParameters(Model):
     """Where a host of the job's service type is activated."""
 
-    site: Annotated[str, Field(min_length=1, max_length=2048)]
-    application_path: Annotated[str, Field(max_length=1024)] = ""
-    service_path: Annotated[str, Field(max_length=1024)] = ""
+    site: Annotated[str, Field(min_length=1, max_length=2048), matching(r"^(https?://[!-~]+|[!-~]+)$")]
+    application_path: Annotated[str, Field(max_length=1024), matching(f"^{PATH.pattern}$")] = ""
+    service_path: Annotated[str, Field(max_length=1024), matching(f"^{PATH.pattern}$")] = ""
 
     @model_validator(mode="after")
     def _names_an_endpoint(self) -> "ActivationParameters":
@@ -245,7 +267,7 @@ class ActivationParameters(Model):
 class JobRequest(Model):
     """The body of `POST /jobs` and `PUT /jobs/{id}`."""
 
-    id: Annotated[str, AfterValidator(check_job_id)] | None = None
+    id: Annotated[str, AfterValidator(check_job_id), Field(json_schema_extra=JOB_ID)] | None = None
     description: Annotated[str, Field(max_length=4096)] | None = None
     tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], Field(max_length=50)] | None = None
     # Completed: as an answer said it; changes nothing.
@@ -254,7 +276,9 @@ class JobRequest(Model):
     # None: the runs are those of a host of another service type.
     actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)] | None = None
     parameters: dict[str, JsonValue] | None = None
-    service_type: Annotated[str, AfterValidator(check_service_type)] = TIMER_JOB
+    service_type: Annotated[
+        str, AfterValidator(check_service_type), matching(f"^(?!Any$){SERVICE_TYPE.pattern}$")
+    ] = TIMER_JOB
     activation: ActivationParameters | None = None
     history_limit: Annotated[int, Bounds(1, MAX_HISTORY)] = DEFAULT_HISTORY_LIMIT
-    delete_after: Annotated[str, lasting(timedelta(seconds=1), timedelta(days=3660))] | None = None
+    delete_after: Annotated[str, Lasting(timedelta(seconds=1), timedelta(days=3660))] | None = None

@@ -4,7 +4,7 @@ What properties mean for each other is checked in `reading`. Names are those of 
 """
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -38,6 +38,12 @@ def _capitalised(value: Any) -> Any:
     return value.capitalize() if isinstance(value, str) else value
 
 
+def _in_any_case(names: Any) -> BeforeValidator:
+    patterns = ("".join(f"[{c.upper()}{c.lower()}]" for c in name) for name in get_args(names))
+    text = Annotated[str, Field(pattern=f"^({'|'.join(patterns)})$")]
+    return BeforeValidator(_capitalised, json_schema_input_type=names | text)
+
+
 def _one_or_more(item: Any) -> BeforeValidator:
     """A scalar stands for a list of one (V5)."""
     return BeforeValidator(
@@ -46,11 +52,10 @@ def _one_or_more(item: Any) -> BeforeValidator:
     )
 
 
-Frequency = Annotated[Literal["Second", "Minute", "Hour", "Day", "Week", "Month"], BeforeValidator(_capitalised)]
-WeekDay = Annotated[
-    Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
-    BeforeValidator(_capitalised),
-]
+_Frequency = Literal["Second", "Minute", "Hour", "Day", "Week", "Month"]
+_WeekDay = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+Frequency = Annotated[_Frequency, _in_any_case(_Frequency)]
+WeekDay = Annotated[_WeekDay, _in_any_case(_WeekDay)]
 Positive = Annotated[int, Field(ge=1), _integer_or_text(1)]
 Hour = Annotated[int, Field(ge=0, le=23), _integer_or_text(0, 23)]
 Minute = Annotated[int, Field(ge=0, le=59), _integer_or_text(0, 59)]

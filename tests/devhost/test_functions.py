@@ -67,6 +67,22 @@ def test_a_missing_setting_names_the_function_that_wants_it() -> None:
         read_functions(app)
 
 
+@pytest.mark.parametrize(("value", "names"), [("true", ["tock"]), ("1", ["tock"]), ("false", ["tick", "tock"])])
+def test_a_function_that_a_setting_disables_is_left_out(
+    value: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = func.FunctionApp()
+
+    @app.timer_trigger("timer", "%SCHEDULE%")
+    async def tick(timer: func.TimerRequest) -> None: ...
+
+    @app.timer_trigger("timer", "%SCHEDULE%")
+    async def tock(timer: func.TimerRequest) -> None: ...
+
+    monkeypatch.setenv("AzureWebJobs.tick.Disabled", value)
+    assert [each.name for each in read_functions(app).timers] == names
+
+
 def test_a_trigger_of_another_kind_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     app = func.FunctionApp()
 

@@ -150,6 +150,11 @@ async def test_too_large_a_body_is_413_and_the_host_lives_on(monkeypatch: pytest
     await client.close()
 
 
+async def test_a_line_break_in_a_path_reaches_the_function(client: Client) -> None:
+    answer = await client.post(URL("/api/show/a%0Ab/c%0D%0Ad", encoded=True))
+    assert (await answer.json())["route_params"] == {"id": "a\nb", "rest": "c\r\nd"}
+
+
 async def test_without_a_key_none_is_demanded(client: Client) -> None:
     assert (await client.get("/api/jobs")).status == 200
     assert (await client.post("/api/jobs")).status == 201

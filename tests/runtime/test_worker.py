@@ -55,6 +55,7 @@ FUNCTIONS = {
     "query_activatable": http("POST", "hosts/{host}/queryActivatable"),
     "preview": http("POST", "preview"),
     "health": http("GET", "health", "ANONYMOUS"),
+    "openapi": http("GET", "openapi.json"),
     "dispatch": queue("%QUEUE_NAME%"),
     "poison": queue("%QUEUE_NAME%-poison"),
     "detect": [{"type": "timerTrigger", "name": "timer", "schedule": "%DETECTION_SCHEDULE%", "useMonitor": False}],

@@ -8,6 +8,7 @@ from typing import Any
 from shared.storage.table import Verb, Write
 from shared.web.api import Api, Operation, respond
 from shared.web.exchange import Request, Response
+from tests.documented import hold_to_document
 from tests.harness import Bench
 
 NOON_TEXT = "2026-09-08T12:00:00Z"
@@ -112,7 +113,8 @@ async def ask(
         query=query or {},
         body=raw if raw is not None else b"" if body is None else json.dumps(body).encode(),
     )
-    response = await respond(operation(at.app.api, route), request)
+    asked = operation(at.app.api, route)
+    response = hold_to_document(at.app.api, asked, await respond(asked, request))
     assert response.body is None or json.loads(response.content()) is not None
     return response
 
