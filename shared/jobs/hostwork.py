@@ -49,7 +49,7 @@ class Registration(Model):
 
     service_types: Annotated[
         list[
-            Annotated[str, AfterValidator(_hosted_type), matching(f"^(?!(?i:timerjob)$){SERVICE_TYPE.pattern}$")]
+            Annotated[str, AfterValidator(_hosted_type), matching(f"^(?!TimerJob$){SERVICE_TYPE.pattern}$")]
         ],
         Field(min_length=1, max_length=MOST_TYPES),
     ]
