@@ -2,6 +2,7 @@
 
 import azure.functions as func
 
+import workflows  # noqa: F401  registers them
 from shared import entry
 from shared.web.openapi import describe
 
@@ -99,6 +100,54 @@ async def bulk_jobs(req: func.HttpRequest) -> func.HttpResponse:
 async def create_timer_job(req: func.HttpRequest) -> func.HttpResponse:
     """A job, by the request of the Logic Apps template."""
     return await entry.answer(req, lambda to: to.template.create)
+
+
+@api.route("hosts", methods=["POST"])
+async def register_host(req: func.HttpRequest) -> func.HttpResponse:
+    """A host of service types, with a lease."""
+    return await entry.answer(req, lambda to: to.hosts.register)
+
+
+@api.route("hosts/{host}", methods=["DELETE"])
+async def release_host(req: func.HttpRequest) -> func.HttpResponse:
+    """End a host's lease."""
+    return await entry.answer(req, lambda to: to.hosts.release)
+
+
+@api.route("hosts/{host}/renew", methods=["POST"])
+async def renew_host(req: func.HttpRequest) -> func.HttpResponse:
+    """Prolong a host's lease and its locks."""
+    return await entry.answer(req, lambda to: to.hosts.renew)
+
+
+@api.route("hosts/{host}/events", methods=["GET"])
+async def host_events(req: func.HttpRequest) -> func.HttpResponse:
+    """Wait for a host's events."""
+    return await entry.answer(req, lambda to: to.hosts.events)
+
+
+@api.route("hosts/{host}/tryLoadRunnable", methods=["POST"])
+async def try_load_runnable(req: func.HttpRequest) -> func.HttpResponse:
+    """Lock and get a runnable instance."""
+    return await entry.answer(req, lambda to: to.hosts.try_load)
+
+
+@api.route("hosts/{host}/load", methods=["POST"])
+async def load_instance(req: func.HttpRequest) -> func.HttpResponse:
+    """Lock and get this instance."""
+    return await entry.answer(req, lambda to: to.hosts.load)
+
+
+@api.route("hosts/{host}/save", methods=["POST"])
+async def save_instance(req: func.HttpRequest) -> func.HttpResponse:
+    """Save, unlock or complete an instance."""
+    return await entry.answer(req, lambda to: to.hosts.save)
+
+
+@api.route("hosts/{host}/queryActivatable", methods=["POST"])
+async def query_activatable(req: func.HttpRequest) -> func.HttpResponse:
+    """The activation parameters of what no host can load."""
+    return await entry.answer(req, lambda to: to.hosts.query_activatable)
 
 
 @api.route("preview", methods=["POST"])

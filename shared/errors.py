@@ -23,6 +23,7 @@ class TimerJobsError(Exception):
 
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
+    problem_type: ClassVar[str] = "about:blank"
 
     def told(self) -> str:
         """What callers are told; what concerns the operator alone goes to the log."""
@@ -91,6 +92,46 @@ class TooLarge(TimerJobsError):
 
     status = 413
     title = "Too large"
+
+
+class InstancePersistenceError(TimerJobsError):
+    """A host asks for what the instance store does not have."""
+
+    status = 400
+    title = "Instance persistence error"
+    problem_type = "InstancePersistenceError"
+
+
+class HostLockExpired(TimerJobsError):
+    """The host's lease has run out, or it never registered: it has to register anew, with nothing loaded."""
+
+    status = 409
+    title = "Host lock expired"
+    problem_type = "HostLockExpired"
+
+
+class InstanceLockLost(TimerJobsError):
+    """The host does not hold the instance any more: taken over, ended, cancelled or deleted."""
+
+    status = 409
+    title = "Instance lock lost"
+    problem_type = "InstanceLockLost"
+
+
+class InstanceLocked(TimerJobsError):
+    """Another host holds the instance."""
+
+    status = 409
+    title = "Instance locked"
+    problem_type = "InstanceLocked"
+
+
+class StaleInstanceVersion(TimerJobsError):
+    """The instance has been saved since the version the host knows."""
+
+    status = 412
+    title = "Stale instance version"
+    problem_type = "StaleInstanceVersion"
 
 
 class UnsupportedMediaType(TimerJobsError):

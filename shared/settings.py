@@ -49,6 +49,9 @@ class Settings:
     horizon: timedelta
     detection_period: timedelta
     lock_duration: timedelta
+    host_lock_renewal_period: timedelta
+    instance_completion_action: str
+    instance_locked_exception_action: str
     max_executing: int
     default_max_lateness: timedelta
     events_queue: str
@@ -88,6 +91,13 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         horizon=read("HORIZON", "P6D", _duration(timedelta(minutes=1), 6 * DAY)),
         detection_period=read("DETECTION_PERIOD", "PT1M", _duration(SECOND, timedelta(hours=1))),
         lock_duration=read("LOCK_DURATION", "PT1M", _duration(15 * SECOND, timedelta(hours=1))),
+        host_lock_renewal_period=read("HOST_LOCK_RENEWAL_PERIOD", "PT30S", _duration(SECOND, timedelta(hours=1))),
+        instance_completion_action=read(
+            "INSTANCE_COMPLETION_ACTION", "DeleteNothing", _one_of("DeleteNothing", "DeleteAll")
+        ),
+        instance_locked_exception_action=read(
+            "INSTANCE_LOCKED_EXCEPTION_ACTION", "NoRetry", _one_of("NoRetry", "BasicRetry", "AggressiveRetry")
+        ),
         max_executing=read("MAX_EXECUTING", "200", _integer(1, 10_000)),
         default_max_lateness=read("DEFAULT_MAX_LATENESS", "PT1H", _duration(timedelta(0), 366 * DAY)),
         events_queue=read("EVENTS_QUEUE", "", lambda text: text and _name(QUEUE_NAME, "a queue")(text)),
@@ -165,6 +175,15 @@ def _name(pattern: re.Pattern[str], thing: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if not pattern.fullmatch(text):
             raise ValueError(f"must be the name of {thing}, which {text!r} cannot be")
+        return text
+
+    return parse
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in names:
+            raise ValueError(f"must be {' or '.join(names)}, not {text!r}")
         return text
 
     return parse

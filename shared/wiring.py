@@ -26,6 +26,7 @@ from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
 from shared.engine.actions.wait import WaitAction
+from shared.engine.activation import GenericHost, Search, Watch
 from shared.engine.admin import Admin
 from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
@@ -37,15 +38,22 @@ from shared.engine.dispatch import Dispatcher, Line
 from shared.engine.events import Events
 from shared.engine.fire import Firer
 from shared.engine.handwork import Handwork
+from shared.engine.hosting import GRACE, Hosting
+from shared.engine.instances import RETRIES, InstanceLoader
 from shared.engine.leave import Leaver
+from shared.engine.loading import Loader
 from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
+from shared.engine.saving import Saver
+from shared.engine.workflows import Performers
 from shared.errors import Fault, Misconfigured
 from shared.jobs.limits import Limits
 from shared.settings import Account, Settings
+from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
+from shared.storage.loads import Loads
 from shared.storage.outbox import Outbox
 from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
@@ -55,6 +63,7 @@ from shared.storage.transport import Transport
 from shared.web.api import Api
 from shared.web.bulk import BulkRoute
 from shared.web.health import HealthRoute, Thresholds
+from shared.web.hosts import HostRoutes
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
@@ -79,6 +88,8 @@ class Store:
     runs: Runs
     ledger: Ledger
     tickets: Tickets
+    loads: Loads
+    hosts: Hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +139,8 @@ async def build(
             runs=Runs(table, settings.partitions),
             ledger=Ledger(table),
             tickets=Tickets(queue_client, clock),
+            loads=Loads(table),
+            hosts=Hosts(table),
         )
         await store.ledger.agree_on_partitions(settings.partitions)
         return _assemble(settings, store, parts, clock, opened.pop_all())
@@ -137,6 +150,7 @@ async def build(
 class _Parts:
     """What the operator's settings make of actions and events."""
 
+    session: aiohttp.ClientSession
     actions: Mapping[str, Action]
     authorizer: Authorizer
     policy: Policy
@@ -179,7 +193,12 @@ async def _parts(
             await events.create_queue()
         outbox = Outbox(events)
     return _Parts(
-        actions=actions, authorizer=authorizer, policy=policy, template_action=template_action, outbox=outbox
+        session=session,
+        actions=actions,
+        authorizer=authorizer,
+        policy=policy,
+        template_action=template_action,
+        outbox=outbox,
     )
 
 
@@ -208,19 +227,24 @@ def _parsed(name: str, text: str, parse: Callable[[str], T]) -> T:
 
 def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, closing: AsyncExitStack) -> App:
     owner = _owner()
-    announcer = Announcer(store.tickets, settings.horizon)
+    announcer = Announcer(store.tickets, store.hosts, settings.horizon)
     remover = Remover(store.jobs, store.runs)
     events = Events(parts.outbox)
-    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events)
-    handwork = Handwork(admin, store.jobs, store.runs, announcer, events)
+    admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events, store.hosts)
+    keeps = settings.instance_completion_action == "DeleteNothing"
+    handwork = Handwork(admin, store.jobs, store.runs, announcer, events, keeps)
+    loader = Loader(store.loads, store.runs)
+    lease = settings.host_lock_renewal_period + GRACE
+    longest_lock = max(settings.lock_duration, lease)
     workshop = Workshop(
         runs=store.runs,
-        performer=Performer(parts.actions, clock),
-        leaver=Leaver(store.jobs, store.runs, owner, settings.lock_duration, clock),
+        performer=Performers(Performer(parts.actions, clock), clock),
+        leaver=Leaver(store.jobs, store.runs, owner, settings.lock_duration, clock, keeps),
         announcer=announcer,
         events=events,
         capacity=Capacity(settings.max_executing),
         lock_duration=settings.lock_duration,
+        longest_lock=longest_lock,
         clock=clock,
     )
     line = Line(
@@ -229,14 +253,19 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         announcer=announcer,
         firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events, clock),
         remover=remover,
+        loader=loader,
     )
+    search = Search(store.hosts, store.loads, store.jobs.partitions, lease)
+    generic = GenericHost(store.hosts, search, parts.session)
+    hosting = Hosting(store.hosts, store.runs, search, settings.host_lock_renewal_period)
     detector = Detector(
         store.jobs,
         store.timers,
         store.runs,
         store.ledger,
         store.tickets,
-        lock_duration=settings.lock_duration,
+        Watch(store.hosts, search, generic, store.tickets, lease),
+        longest_lock=longest_lock,
         period=settings.detection_period,
         horizon=settings.horizon,
         clock=clock,
@@ -260,6 +289,13 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
             template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
             preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),
+            hosts=HostRoutes(
+                hosting,
+                InstanceLoader(hosting, store.hosts, store.loads, loader, store.runs, store.jobs.partitions),
+                Saver(hosting, admin, handwork, store.runs, announcer),
+                RETRIES[settings.instance_locked_exception_action],
+                clock,
+            ),
         ),
         closing=closing,
     )

@@ -9,7 +9,9 @@ from shared.jobs.identity import partition_of
 from shared.jobs.model import BadTimer, Baton, Idle, Job, NewerTimer, Removal, Run, State
 from shared.storage.formats import is_newer
 from shared.storage.jobs import timer_row
+from shared.storage.places import read_idle
 from shared.storage.records import read_job, read_run, read_timer
+from shared.storage.rows import load_key
 from shared.wiring import Store
 
 Timer = Baton | Removal | Idle | BadTimer
@@ -20,6 +22,7 @@ async def audit(store: Store) -> list[str]:
 
     - One timer for each job that is Enabled (its baton, which says what the job's row says), is Deleting or is
       to be removed; none for those suspended, parked or completed.
+    - A run waits for a host in the row of its service type, unlocked; a run lies in one place.
     - Every run, idle run, its pointer, and history row with its job; every job in the partition of its id.
     - A gate counts just the runs that are under way; nothing waits or is parked where there is room.
 
@@ -40,12 +43,13 @@ def _of_this_version(rows: Sequence[Any]) -> list[Any]:
 
 def _job_of(key: str) -> str:
     parts = key.split(":")
-    return parts[2] if parts[0] == "timer" else parts[1]
+    return parts[2] if parts[0] in ("timer", "load") else parts[1]
 
 
 def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str]:
     """What is wrong with the rows of one of so many partitions."""
-    by_kind: dict[str, list[Any]] = {kind: [] for kind in ("job", "timer", "run", "idle", "past")}
+    kinds = ("job", "timer", "run", "idle", "load", "past")
+    by_kind: dict[str, list[Any]] = {kind: [] for kind in kinds}
     for row in rows:
         kind = row["RowKey"].split(":")[0]
         if kind in by_kind:
@@ -55,9 +59,16 @@ def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str
     jobs = {job.id: job for job in map(read_job, by_kind["job"])}
     timers = [timer for row in by_kind["timer"] if not isinstance(timer := read_timer(row), NewerTimer)]
     idle = [timer for timer in timers if isinstance(timer, Idle)]
-    yield from _idle_faults(idle, by_kind["timer"], by_kind["idle"])
+    idle += [read_idle(row) for row in by_kind["load"]]
+    yield from _idle_faults(idle, by_kind["timer"] + by_kind["load"], by_kind["idle"])
     batons = Counter(timer.job_id for timer in timers if not isinstance(timer, Idle))
-    runs = [read_run(row) for row in by_kind["run"]] + [timer.run for timer in idle]
+    executing = [read_run(row) for row in by_kind["run"]]
+    yield from _place_faults(executing, by_kind["load"])
+    runs = executing + [timer.run for timer in idle]
+    numbers = Counter((run.job_id, run.seq) for run in runs)
+    yield from (
+        f"run {seq} of job {job} lies in {count} rows" for (job, seq), count in numbers.items() if count > 1
+    )
     for job in jobs.values():
         if partition_of(job.id, partitions) != partition:
             yield f"job {job.id} lies in the wrong partition"
@@ -66,6 +77,18 @@ def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str
         yield from _timer_faults(timer, jobs.get(timer.job_id))
     for row in by_kind["run"] + by_kind["idle"] + by_kind["past"]:
         yield from _record_faults(row["RowKey"], jobs)
+
+
+def _place_faults(executing: Sequence[Run], loads: Sequence[Any]) -> Iterator[str]:
+    for run in executing:
+        if run.awaits_host:
+            yield f"run {run.seq} of job {run.job_id} waits for a host, but not in a load row"
+    for row in loads:
+        waiting = read_idle(row).run
+        if row["RowKey"] != load_key(waiting.service_type, waiting.job_id, waiting.seq):
+            yield f"{row['RowKey']} holds a run of {waiting.service_type}"
+        if waiting.owner:
+            yield f"{row['RowKey']} is locked by {waiting.owner}"
 
 
 def _job_faults(job: Job, timers: int, runs: Sequence[Run]) -> Iterator[str]:

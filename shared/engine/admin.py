@@ -3,7 +3,7 @@
 Each is one conditional transaction, tried again on a race.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from shared import metrics
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.leave import released_run
+from shared.engine.opening import released_run
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Conflict, NewerFormat, NotFound, PreconditionFailed, Unavailable
@@ -22,10 +22,11 @@ from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replac
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import request_text
 from shared.jobs.identity import new_id
-from shared.jobs.model import Idle, Job, Run, State, Stretch
+from shared.jobs.model import TIMER_JOB, Idle, Job, Run, State, Stretch
 from shared.jobs.spec import JobBody
 from shared.jobs.times import floor_second
 from shared.jobs.transitions import Change, at_new_bound, bound_of, created, resumed, suspended
+from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.table import Refused, StoreFailed
@@ -64,6 +65,7 @@ class Admin:
         announcer: Announcer,
         policy: Policy,
         events: Events,
+        hosts: Hosts,
     ) -> None:
         self._jobs = jobs
         self._runs = runs
@@ -71,6 +73,7 @@ class Admin:
         self._announcer = announcer
         self._policy = policy
         self._events = events
+        self._hosts = hosts
 
     async def get(self, job_id: str) -> Job:
         """The job. Raises NotFound, also while it is being deleted."""
@@ -140,6 +143,7 @@ class Admin:
                 continue
             change, asked = replacement(old, body, now, replay)
             self._policy.check(asked, now)
+            await self.note_types([change.job])
             if change.job == old or await self._commit(old, change, now):
                 return change.job, False
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -171,6 +175,11 @@ class Admin:
             return
         raise Unavailable(f"job {job_id!r} keeps being changed")
 
+    async def note_types(self, jobs: Iterable[Job]) -> None:
+        """Before the first job of a service type but TimerJob is stored, detection is told to look for such."""
+        if any(load_definition(job.core.definition).service_type != TIMER_JOB for job in jobs):
+            await self._hosts.use()
+
     async def _standing(self, job_id: str) -> Job | None:
         """The job, or None; a removal that is under way is finished first."""
         job = await self._jobs.get(job_id)
@@ -197,6 +206,7 @@ class Admin:
     async def _insert(self, job: Job, now: datetime) -> bool:
         mark = uuid4().hex
         await self._tell(job, (), now)
+        await self.note_types([job])
         try:
             await self._jobs.create(job, mark)
         except Refused:
@@ -225,7 +235,7 @@ class Admin:
             await self._shorten_history(new.id, limit)
         await self._announce(new, now)
         if runs:
-            await self._announcer.runs(self._jobs.partition(new.id))
+            await self._announcer.runs(self._jobs.partition(new.id), [run.service_type for run in runs])
         return True
 
     async def _tell(self, new: Job, records: Sequence[Stretch], now: datetime, old: Job | None = None) -> None:

@@ -66,6 +66,8 @@ class Aimer:
                 fired_at=this.now,
                 window=timing.schedule.window(turn.fires),
                 gated=job is not None,
+                service_type=definition.service_type,
+                activation=definition.activation,
                 mark=this.mark,
             )
             run = _lock(fired, this, room > 0 and definition.is_short)

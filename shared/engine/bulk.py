@@ -132,6 +132,7 @@ class Bulk:
         1. The transaction: all of the batch, or none of it. 2. Tickets; a crash before they are sent: detection
         finds the timers.
         """
+        await self._admin.note_types(draft.job for draft in batch)
         try:
             await self._jobs.create_all(partition, [write for draft in batch for write in draft.writes])
         except Refused:

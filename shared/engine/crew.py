@@ -13,7 +13,8 @@ from shared.engine.events import Events
 from shared.engine.lease import Lease, LeaseLost
 from shared.engine.leave import Leaver
 from shared.engine.logs import about
-from shared.engine.perform import Performer, Resting
+from shared.engine.perform import Resting
+from shared.engine.workflows import Performers
 from shared.jobs.model import Run
 from shared.storage.endings import Ending, Rest
 from shared.storage.runs import Runs
@@ -79,15 +80,17 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What every crew of a process works with."""
+    """What every crew of a process works with. `longest_lock`: the longest that any lock lasts, also a host's; one
+    that reaches further ahead was written by a wrong clock."""
 
     runs: Runs
-    performer: Performer
+    performer: Performers
     leaver: Leaver
     announcer: Announcer
     events: Events
     capacity: Capacity
     lock_duration: timedelta
+    longest_lock: timedelta
     clock: Clock
 
 
@@ -131,6 +134,12 @@ class Crew:
         task = asyncio.create_task(self._execute(run))
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._finished(task, run))
+
+    def leave(self, unit: Ending | Rest) -> None:
+        """Hands on how a run that nobody executes leaves its row."""
+        self._quiet.clear()
+        self._ready.append(unit)
+        self._changed.set()
 
     def _finished(self, task: asyncio.Task[None], run: Run) -> None:
         self._tasks.discard(task)
@@ -219,8 +228,8 @@ class Crew:
         await self._shop.announcer.written(self._partition, left.dues, now)
         for run in left.runs:
             self.start(run)
-        if left.left_to_others:
-            await self._shop.announcer.runs(self._partition)
+        if left.others:
+            await self._shop.announcer.runs(self._partition, left.others)
         self.again = self.again or left.again
 
     async def _gather(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from shared import metrics
+from shared.engine.activation import Watch
 from shared.engine.clock import Clock
 from shared.jobs.times import SECOND, floor_second
 from shared.storage.jobs import Jobs
@@ -29,13 +30,17 @@ class _Seen:
 
 
 class Detector:
-    """Finds the runnable instances of the store and sends tickets for them.
+    """Finds the runnable instances of the store; sends tickets for them, or raises the events of their hosts.
 
-    An instance is runnable if it is neither suspended nor completed and
+    The instance store considers a workflow instance runnable if the instance is not in the suspended state or the
+    completed state and satisfies the following conditions:
 
-    - it is not locked and has a pending timer that has expired: a timer row overdue; or
-    - it has a lock that has expired: a run row whose lock ran out; or
-    - it is not locked and its status is executing: a run row without an owner.
+    - The instance is not locked and has a pending timer that has expired. (Here: a timer row overdue.)
+    - The instance has a lock that has already expired. (A run row whose lock ran out.)
+    - The instance is not locked and its status is Executing. (A run row without an owner; a load row.)
+
+    A workflow instance is considered activatable if the instance is runnable and no workflow host able to load the
+    instance is running. (A load row, and no host whose lease lasts has the row's service type.)
     """
 
     def __init__(
@@ -45,8 +50,9 @@ class Detector:
         runs: Runs,
         ledger: Ledger,
         tickets: Tickets,
+        watch: Watch,
         *,
-        lock_duration: timedelta,
+        longest_lock: timedelta,
         period: timedelta,
         horizon: timedelta,
         clock: Clock,
@@ -56,7 +62,8 @@ class Detector:
         self._runs = runs
         self._ledger = ledger
         self._tickets = tickets
-        self._lock_duration = lock_duration
+        self._watch = watch
+        self._longest_lock = longest_lock
         self._period = period
         self._horizon = horizon
         self._clock = clock
@@ -68,7 +75,8 @@ class Detector:
         2. In each partition: a ticket if a timer is overdue, tickets for the timers between `reach` and the
            horizon, a ticket if a run is free. A crash here: the next cycle does the same again; a ticket too
            many does no harm.
-        3. Moves `reach` to the horizon, if no other cycle has done so meanwhile.
+        3. Raises the events of hosts elsewhere; a crash here: likewise.
+        4. Moves `reach` to the horizon, if no other cycle has done so meanwhile.
 
         Rows of a newer format are counted, and get the one ticket a cycle that others would: whichever
         instance receives it, one of a newer version may.
@@ -80,6 +88,7 @@ class Detector:
         horizon = floor_second(now + self._horizon)
         since = max(progress.reach, now - OVERDUE) if progress else now - OVERDUE
         seen = await asyncio.gather(*(self._partition(p, now, since, horizon) for p in self._jobs.partitions))
+        await self._watch.cycle(now)
         newer = sum(of.newer for of in seen)
         ended = Progress(
             reach=horizon, cycle_ended=self._clock(), newer=newer, etag=progress.etag if progress else ""
@@ -106,7 +115,7 @@ class Detector:
         if since < horizon:
             dues = await self._timers.dues(partition, since, horizon)
             await self._tickets.announce(partition, dues)
-        free, newer_runs = await self._runs.any_free(partition, now, self._lock_duration)
+        free, newer_runs = await self._runs.any_free(partition, now, self._longest_lock)
         if free:
             await self._tickets.send(Ticket(partition))
         return _Seen(oldest, newer_timers + newer_runs)

@@ -8,16 +8,19 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from shared.engine.aiming import Pass
-from shared.engine.announce import Announcer
+from shared.engine.announce import TAKE, Announcer
 from shared.engine.crew import Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
+from shared.engine.loading import Loader, handed_back
 from shared.engine.removal import Remover
+from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
-from shared.jobs.model import NewerTimer, Removal, Run
+from shared.jobs.model import Idle, NewerTimer, Removal, Run
 from shared.jobs.times import floor_second
 from shared.storage.table import Refused
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
+from shared.workflow import registered
 
 log = logging.getLogger("timerjobs.dispatch")
 
@@ -28,7 +31,6 @@ PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
 PATIENCE = timedelta(seconds=2)
-TAKE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class Line:
     announcer: Announcer
     firer: Firer
     remover: Remover
+    loader: Loader
 
 
 class Dispatcher:
@@ -140,8 +143,7 @@ class Dispatcher:
         finally:
             capacity.release(room)
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            for _ in range(0, fired.unlocked, TAKE):
-                await self._line.announcer.runs(partition)
+            await self._line.announcer.runs(partition, fired.unlocked)
         return fired
 
     async def _remove(self, timer: Removal, now: datetime) -> None:
@@ -153,7 +155,8 @@ class Dispatcher:
     async def take_runs(self, partition: str) -> None:
         """Executes up to 100 of the partition's runs that are unlocked or whose lock ran out.
 
-        Taken by one transaction; one more ticket goes out if there are more.
+        Taken by one transaction; those that wait for a workflow of this app by one each. One more ticket goes out
+        if there are more.
         """
         now, capacity = self._shop.clock(), self._shop.capacity
         free = await self._free(partition, now)
@@ -166,8 +169,11 @@ class Dispatcher:
             free = await self._free(partition, now)
         async with Crew(partition, self._shop) as crew:
             try:
-                for run in await self._take(partition, free[:room], now):
+                for run in await self._take(partition, [r for r in free[:room] if isinstance(r, Run)], now):
                     crew.start(run)
+                for idle in [r for r in free[:room] if isinstance(r, Idle)]:
+                    if loaded := await self._line.loader.take(idle, self._owner, now + self._shop.lock_duration):
+                        crew.start(loaded)
             finally:
                 capacity.release(room)
             if room < len(free) or len(free) == TAKE:
@@ -175,8 +181,22 @@ class Dispatcher:
         if crew.again:
             await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
-    async def _free(self, partition: str, now: datetime) -> list[Run]:
-        return await self._shop.runs.free(partition, now, self._shop.lock_duration, TAKE)
+    async def _free(self, partition: str, now: datetime) -> list[Run | Idle]:
+        """Up to 100 runs that this process can execute: free ones, and those that wait for workflows of the app.
+
+        Free runs of hosts elsewhere, whose lock ran out, are handed back to wait for another.
+        """
+        free = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE)
+        found: list[Run | Idle] = [run for run in free if is_own(run.service_type)]
+        if len(found) < len(free):
+            async with Crew(partition, self._shop) as crew:
+                for run in free:
+                    if not is_own(run.service_type):
+                        crew.leave(await handed_back(run, self._shop.leaver, now))
+        for service_type in registered():
+            if len(found) < TAKE:
+                found += await self._line.loader.waiting(partition, service_type, TAKE - len(found))
+        return found
 
     async def _stand_in_line(self, partition: str, most: int) -> int:
         """Room in a process that executes all it can. 0: there is none, and a ticket calls another process (or

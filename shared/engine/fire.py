@@ -30,11 +30,11 @@ Due = Baton | Idle | BadTimer
 @dataclass(slots=True)
 class Fired:
     """What firing comes to, as it goes: `start` is given each run locked by this process as soon as it is
-    committed; how many more wait for an executor, the seconds at which moved timers are due next, how many
-    timers were dealt with, and whether another pass was met."""
+    committed; the service types of the others, which wait for an executor; the seconds at which moved timers are
+    due next, how many timers were dealt with, and whether another pass was met."""
 
     start: Callable[[Run], None]
-    unlocked: int = 0
+    unlocked: list[str] = field(default_factory=list)
     dues: set[datetime] = field(default_factory=set)
     turns: int = 0
     met_another: bool = False
@@ -187,7 +187,7 @@ class Firer:
     async def _run(self, run: Run) -> Run | None:
         """The run as it stands, None if it is gone or in the hands of a newer version."""
         try:
-            return await self._runs.get(run.job_id, run.seq)
+            return await self._runs.find(run.job_id, run.seq)
         except NewerFormat:
             return None
 
@@ -204,7 +204,7 @@ class Firer:
             if shot.run and shot.run.owner and etag:
                 fired.start(replace(shot.run, etag=etag))
             elif shot.run and not shot.run.owner:
-                fired.unlocked += 1
+                fired.unlocked.append(shot.run.service_type)
             for record in shot.records:
                 log.warning(
                     "job %s: %s: %d occurrences: %s",

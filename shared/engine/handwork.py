@@ -10,12 +10,14 @@ from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.leave import gate_change, run_of, summary
+from shared.engine.leave import summary
+from shared.engine.opening import gate_change, run_of
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
+from shared.jobs.instance import steps_of
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting, Window
-from shared.jobs.progress import attempts_of, cancelled_step, unpack_steps
+from shared.jobs.progress import attempts_of, cancelled_step
 from shared.jobs.times import floor_second, from_row_text, row_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending
@@ -25,14 +27,17 @@ from shared.storage.table import Refused
 
 
 class Handwork:
-    """Runs made and ended by hand, each by one conditional transaction."""
+    """Runs made and ended by hand, each by one conditional transaction. `keeps`: history has those ended."""
 
-    def __init__(self, admin: Admin, jobs: Jobs, runs: Runs, announcer: Announcer, events: Events) -> None:
+    def __init__(
+        self, admin: Admin, jobs: Jobs, runs: Runs, announcer: Announcer, events: Events, keeps: bool = True
+    ) -> None:
         self._admin = admin
         self._jobs = jobs
         self._runs = runs
         self._announcer = announcer
         self._events = events
+        self._keeps = keeps
 
     async def run_now(self, job_id: str, now: datetime) -> Run | Waiting:
         """A run beside the schedule: it neither counts towards `count` nor moves the schedule (N4).
@@ -90,7 +95,7 @@ class Handwork:
                 if not await self._jobs.wrote(job_id, mark):
                     continue
             if run:
-                await self._announcer.runs(self._jobs.partition(job_id))
+                await self._announcer.runs(self._jobs.partition(job_id), [run.service_type])
             await self._announce_baton(new, now)
             return run or place
         raise Unavailable(f"job {job_id!r} keeps being changed")
@@ -139,8 +144,14 @@ class Handwork:
 
     async def _cancel_run(self, job: Job, run: Run, idle: Idle | None, now: datetime) -> Ended | None:
         ended = _cancelled(run.seq, run.scheduled, run.fired_at, now, run)
+        return ended if await self.end(job, run, idle, ended, uuid4().hex, now) else None
+
+    async def end(self, job: Job, run: Run, idle: Idle | None, ended: Ended, mark: str, now: datetime) -> bool:
+        """Ends a run that nobody executes here, at the versions read; False if it or its gate has changed.
+
+        1. Commits: [run away, history, job merged, gate, what it lets through]. 2. Tickets for that.
+        """
         limit = load_definition(run.definition).history_limit
-        mark = uuid4().hex
         change = gate_change(job, bound_of(job), now, "", now, mark) if run.gated else None
         ending = Ending(
             run=run,
@@ -151,6 +162,7 @@ class Handwork:
             slot=await self._runs.slot(job.id, run.seq, limit),
             change=change,
             idle=idle,
+            kept=self._keeps,
         )
         partition = self._jobs.partition(job.id)
         await self._events.ended(job.id, run.stamp, [ended])
@@ -159,13 +171,13 @@ class Handwork:
         except Refused:
             slot = await self._runs.slot(job.id, run.seq, limit)
             if not slot or slot["mark"] != mark:
-                return None
+                return False
         metrics.count_ended(ended.status)
         if change and change.runs:
-            await self._announcer.runs(partition)
+            await self._announcer.runs(partition, [run.service_type for run in change.runs])
         if change and change.baton:
             await self._announcer.written(partition, [change.baton.pending.due], now)
-        return ended
+        return True
 
 
 def _of(idle: Idle | None) -> Run:
@@ -188,7 +200,7 @@ def _numbered(job: Job, at: datetime, now: datetime, window: Window | None) -> t
 
 
 def _cancelled(seq: int, scheduled: datetime, started: datetime, now: datetime, run: Run | None) -> Ended:
-    steps = unpack_steps(run.state) if run else {}
+    steps = steps_of(run) if run else {}
     views = {name: cancelled_step(step, now).view() for name, step in steps.items()}
     window = run.window if run else None
     return Ended(

@@ -15,11 +15,11 @@ from shared.engine.clock import Clock
 from shared.engine.contention import pause
 from shared.engine.lease import same_holder
 from shared.engine.logs import about
+from shared.engine.opening import gate_change
 from shared.engine.perform import Resting
 from shared.errors import NewerFormat
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
-from shared.jobs.gate import left
-from shared.jobs.model import Baton, Bound, Ended, Job, Run, State, Waiting
+from shared.jobs.model import Ended, Run, State
 from shared.jobs.times import ceil_second, floor_second, json_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending, GateChange, Rest
@@ -34,30 +34,32 @@ log = logging.getLogger("timerjobs.execute")
 @dataclass(slots=True)
 class Left:
     """What came of runs leaving: the seconds at which resting ones are due; and what was let through a gate,
-    `runs` to be started here, whether there are others for somebody else, and whether a baton was put back
+    `runs` to be started here, the service types of `others` for somebody else, and whether a baton was put back
     that is due already."""
 
     dues: list[datetime] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    left_to_others: bool = False
+    others: list[str] = field(default_factory=list)
     again: bool = False
 
 
 class Leaver:
-    """Commits endings and rests of the runs that this process (`owner`) holds."""
+    """Commits endings and rests of the runs that this process (`owner`) holds. `keeps`: history records them."""
 
-    def __init__(self, jobs: Jobs, runs: Runs, owner: str, lock_duration: timedelta, clock: Clock) -> None:
+    def __init__(
+        self, jobs: Jobs, runs: Runs, owner: str, lock_duration: timedelta, clock: Clock, keeps: bool = True
+    ) -> None:
         self._jobs = jobs
         self._runs = runs
         self._owner = owner
         self._lock_duration = lock_duration
         self._clock = clock
+        self._keeps = keeps
 
     def rest(self, run: Run, resting: Resting) -> Rest:
         """The unit that lets a run rest. A second take-over count begins when it wakes."""
         idle = replace(run, state=resting.state, steady=run.takeovers, mark=uuid4().hex)
-        due = max(ceil_second(resting.due), floor_second(self._clock()))
-        return Rest(run=idle, due=due)
+        return Rest(run=idle, due=when_due(resting.due, self._clock()))
 
     async def ending(self, run: Run, ended: Ended, reread: bool = False) -> Ending:
         """The unit that completes a run.
@@ -71,7 +73,13 @@ class Leaver:
         crowded = not run.gated and (2 * (lived + 2) >= limit or run.by_hand)
         slot = await self._runs.slot(run.job_id, run.seq, limit) if crowded or reread else None
         return Ending(
-            run=run, ended=ended, summary=summary(ended), history_limit=limit, mark=uuid4().hex, slot=slot
+            run=run,
+            ended=ended,
+            summary=summary(ended),
+            history_limit=limit,
+            mark=uuid4().hex,
+            slot=slot,
+            kept=self._keeps,
         )
 
     async def held(self, partition: str, batch: Sequence[Ending | Rest]) -> list[Ending | Rest]:
@@ -110,7 +118,8 @@ class Leaver:
         except StoreFailed as failure:
             await self._commit(partition, await self._still_held(batch, failure), left)
         else:
-            left.dues += [unit.due for unit in batch if isinstance(unit, Rest)]
+            for unit in batch:
+                _rested(unit, left)
             _count(unit for unit in batch if isinstance(unit, Ending))
 
     async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
@@ -148,7 +157,7 @@ class Leaver:
             with suppress(NewerFormat):
                 idle = await self._runs.idle(run.job_id, run.seq)
                 if idle is not None and idle.run.mark == run.mark:
-                    left.dues.append(unit.due)
+                    _rested(unit, left)
                     return
         elif await self._is_recorded(unit):
             _count([unit])
@@ -213,7 +222,8 @@ class Leaver:
         _count([ending])
         runs = await self._runs.of_job(ending.run.job_id)
         left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
-        left.left_to_others = left.again = True  # perhaps: a look more does no harm
+        left.others.append(ending.run.service_type)  # perhaps: a look more does no harm
+        left.again = True
 
     def _let_through(self, unit: Ending, etags: Sequence[str], left: Left) -> None:
         if unit.change is None:
@@ -223,7 +233,7 @@ class Leaver:
             if run.owner == self._owner:
                 left.runs.append(replace(run, etag=versions[run_key(run.job_id, run.seq)]))
             else:
-                left.left_to_others = True
+                left.others.append(run.service_type)
         left.again = left.again or unit.change.baton is not None
 
     async def _change(self, ending: Ending) -> GateChange | None:
@@ -255,6 +265,18 @@ class Leaver:
         return run.locked_until is None or self._clock() >= run.locked_until - SKEW
 
 
+def when_due(at: datetime, now: datetime) -> datetime:
+    """The second under which a run rests until `at`: never before the second of writing."""
+    return max(ceil_second(at), floor_second(now))
+
+
+def _rested(unit: Ending | Rest, left: Left) -> None:
+    if isinstance(unit, Rest) and unit.due is not None:
+        left.dues.append(unit.due)
+    elif isinstance(unit, Rest):
+        left.others.append(unit.run.service_type)
+
+
 def _log_lost(run: Run) -> None:
     message = "left by nobody here: it was taken over, cancelled or removed"
     log.warning(message, extra={"action": "complete", **about(run)})
@@ -263,41 +285,6 @@ def _log_lost(run: Run) -> None:
 def _count(endings: Iterable[Ending]) -> None:
     for ending in endings:
         metrics.count_ended(ending.ended.status)
-
-
-def gate_change(
-    job: Job, bound: Bound | None, now: datetime, owner: str, locked_until: datetime, mark: str
-) -> GateChange:
-    """What the end of one of the job's runs changes at its gate."""
-    opening = left(job.gate, bound)
-    runs = [released_run(job, place, now, owner, locked_until, mark) for place in opening.released]
-    baton = None
-    if opening.unparked and job.pending and job.state is State.ENABLED:
-        due = max(job.pending.due, floor_second(now))
-        baton = Baton(job_id=job.id, core=job.core, pending=replace(job.pending, due=due))
-    return GateChange(job=job, gate=opening.gate, runs=runs, baton=baton)
-
-
-def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_until: datetime, mark: str) -> Run:
-    """The run that a waiting occurrence becomes, locked by `owner` if it is short."""
-    run = replace(run_of(job, place, now, gated=True), mark=mark)
-    inline = bool(owner) and load_definition(job.core.definition).is_short
-    return replace(run, owner=owner, locked_until=locked_until) if inline else run
-
-
-def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
-    """The run of an occurrence that was given its number, unlocked."""
-    return Run(
-        job_id=job.id,
-        seq=place.seq,
-        stamp=place.stamp,
-        definition=job.core.definition,
-        scheduled=place.scheduled,
-        fired_at=now,
-        window=place.window,
-        by_hand=place.by_hand,
-        gated=gated,
-    )
 
 
 def history_limit(run: Run) -> int:

@@ -57,7 +57,7 @@ class Performer:
         return await _Performance(self._actions, self._clock, run, definition, steps, checkpoint).play()
 
     def _broken(self, run: Run, reason: str) -> Ended:
-        return _ended(run, run.fired_at, self._clock(), Status.FAILED, reason, {})
+        return ended_as(run, run.fired_at, self._clock(), Status.FAILED, reason, {})
 
 
 class _Performance:
@@ -104,7 +104,7 @@ class _Performance:
             return Resting(due=due, state=pack_steps(self._steps))
         status, reason = outcome(self._definition.actions, self._steps)
         views = {name: step.view() for name, step in self._steps.items()}
-        return _ended(self._run, self._started, self._clock(), status, reason, views)
+        return ended_as(self._run, self._started, self._clock(), status, reason, views)
 
     def _seconds_to_next(self) -> float | None:
         """How long a waiting step leaves to those that are under way."""
@@ -207,9 +207,16 @@ def _without_outputs(result: Outcome | Later) -> Outcome | Later:
     return replace(result, response={k: v for k, v in result.response.items() if k == "statusCode"})
 
 
-def _ended(
-    run: Run, started: datetime, now: datetime, status: Status, reason: str, actions: Mapping[str, Any]
+def ended_as(
+    run: Run,
+    started: datetime,
+    now: datetime,
+    status: Status,
+    reason: str,
+    actions: Mapping[str, Any],
+    result: Any = None,
 ) -> Ended:
+    """The record of a run that has ended."""
     return Ended(
         seq=run.seq,
         status=status,
@@ -220,4 +227,5 @@ def _ended(
         reason=reason,
         actions=actions,
         window=(row_text(run.window[0]), row_text(run.window[1])) if run.window else None,
+        result=result,
     )

@@ -14,6 +14,7 @@ from shared.engine.actions.queue import message_text, queue_faults
 from shared.engine.actions.wait import wait_until
 from shared.errors import Fault, InvalidInput
 from shared.jobs.fields import holds_expression
+from shared.jobs.instance import Activation
 from shared.jobs.limits import Limits
 from shared.jobs.spec import JobBody
 
@@ -38,9 +39,12 @@ class Policy:
         faults = self._limits.faults(asked)
         faults += [
             fault.under("action.inputs" if asked.short else f"actions.{name}.inputs")
-            for name, action in asked.definition["actions"].items()
+            for name, action in asked.definition.get("actions", {}).items()
             for fault in self._faults(action["type"], action["inputs"], now)
         ]
+        if activation := asked.definition.get("activation"):
+            uri = Activation.of(activation).endpoint
+            faults += [Fault("activation.site", fault.reason) for fault in self._outbound.uri_faults(uri)]
         if faults:
             raise InvalidInput(faults)
 

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from shared.errors import TooLarge
-from shared.jobs.model import Bound
+from shared.jobs.model import TIMER_JOB, Bound
 from shared.jobs.plan import Timing, jitter_share
 from shared.recurrence import Schedule, compile_trigger, parse_duration
 
@@ -52,9 +52,20 @@ class Definition:
 
     @property
     def actions(self) -> Mapping[str, Mapping[str, Any]]:
-        """Each action by its name."""
-        actions: Mapping[str, Mapping[str, Any]] = self.raw["actions"]
+        """Each action by its name; none, if the service type is another than TimerJob."""
+        actions: Mapping[str, Mapping[str, Any]] = self.raw.get("actions") or {}
         return actions
+
+    @property
+    def service_type(self) -> str:
+        """Whose work its runs are: TimerJob's actions, or a host's of this name."""
+        return str(self.raw.get("serviceType", TIMER_JOB))
+
+    @property
+    def activation(self) -> str:
+        """Where a host for its runs is activated, as a run holds it; '' for nowhere."""
+        given = self.raw.get("activation")
+        return json.dumps(given) if given else ""
 
     @property
     def history_limit(self) -> int:
@@ -70,7 +81,9 @@ class Definition:
     @cached_property
     def is_short(self) -> bool:
         """Whether a dispatch pass starts a run itself: none of its actions may take longer than 30 seconds."""
-        return all(action_timeout(action) <= INLINE_TIMEOUT for action in self.actions.values())
+        return self.service_type == TIMER_JOB and all(
+            action_timeout(action) <= INLINE_TIMEOUT for action in self.actions.values()
+        )
 
     @cached_property
     def bound(self) -> Bound | None:

@@ -19,7 +19,7 @@ class Limits:
     def faults(self, asked: JobBody) -> list[Fault]:
         """What of a valid request goes beyond."""
         faults = []
-        if len(asked.definition["actions"]) > self.max_actions:
+        if len(asked.definition.get("actions", {})) > self.max_actions:
             faults.append(Fault("actions", f"has too many members: the limit is {self.max_actions}"))
         gap = asked.schedule.least_gap()
         if gap is not None and gap[0] < self.min_interval:

@@ -14,6 +14,7 @@ from shared.jobs.times import key_text
 from shared.recurrence import TZDATA_VERSION
 
 FORMAT_VERSION = 1
+TIMER_JOB = "TimerJob"  # the service type of jobs whose actions the app performs
 
 
 class State(StrEnum):
@@ -208,8 +209,9 @@ class Run:
 
     `mark` names the transaction that wrote the row, so that its author recognises a commit whose answer
     was lost. `fired_at` is when the occurrence was fired; `by_hand` one that no schedule fired. `gated`: it
-    counts in its job's gate. `state` is how far its actions are, packed; `steady` the take-overs at the last
-    checkpoint.
+    counts in its job's gate. `state` is how far its actions are, or what an instance of another service type
+    saved, packed; `steady` the take-overs at the last checkpoint. `activation` is where a host for it is
+    activated ('': nowhere), `version` how often a host has saved it.
     """
 
     job_id: str
@@ -225,9 +227,17 @@ class Run:
     window: Window | None = None
     by_hand: bool = False
     gated: bool = False
+    service_type: str = TIMER_JOB
+    activation: str = ""
+    version: int = 0
     state: bytes = b""
     mark: str = ""
     etag: str = ""
+
+    @property
+    def awaits_host(self) -> bool:
+        """Whether it waits, in a row of its own kind, for a host of its service type to load it."""
+        return self.service_type != TIMER_JOB and not self.owner
 
     @property
     def fencing_token(self) -> int:
@@ -256,10 +266,11 @@ def trace_id(job_id: str, stamp: str, seq: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """A run that has left memory until `due` (a wait, a back-off, a poll): a timer row with the whole run."""
+    """A run that is in nobody's memory: until `due` (a wait, a back-off, a poll) a timer row with the whole run;
+    with no `due`, until a host of its service type loads it, a load row."""
 
     run: Run
-    due: datetime
+    due: datetime | None
     etag: str = ""
 
     @property
@@ -272,7 +283,8 @@ class Idle:
 class Ended:
     """How a run ended: its record in the job's history. `actions` maps each action to what it did.
 
-    `window` has its bounds as row texts, if it was one of a sliding window.
+    `window` has its bounds as row texts, if it was one of a sliding window. `result` is what an instance of
+    another service type left.
     """
 
     seq: int
@@ -284,6 +296,7 @@ class Ended:
     reason: str = ""
     actions: Mapping[str, Any] = field(default_factory=dict)
     window: tuple[str, str] | None = None
+    result: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,8 @@ from shared.jobs.fields import (
     options,
     told_as,
 )
+from shared.jobs.instance import PATH, SERVICE_TYPE, Activation, check_service_type
+from shared.jobs.model import TIMER_JOB
 from shared.jobs.times import duration_text
 from shared.recurrence import Recurrence, parse_duration
 
@@ -244,6 +246,24 @@ class Trigger(Model):
     operation_options: Annotated[str, options("SingleInstance")] | None = None
 
 
+class ActivationParameters(Model):
+    """Where a host of the job's service type is activated."""
+
+    site: Annotated[str, Field(min_length=1, max_length=2048), matching(r"^(https?://[!-~]+|[!-~]+)$")]
+    application_path: Annotated[str, Field(max_length=1024), matching(f"^{PATH.pattern}$")] = ""
+    service_path: Annotated[str, Field(max_length=1024), matching(f"^{PATH.pattern}$")] = ""
+
+    @model_validator(mode="after")
+    def _names_an_endpoint(self) -> "ActivationParameters":
+        _ = self.parameters.endpoint
+        return self
+
+    @property
+    def parameters(self) -> Activation:
+        """As a value."""
+        return Activation.of(self.model_dump(by_alias=True))
+
+
 class JobRequest(Model):
     """The body of `POST /jobs` and `PUT /jobs/{id}`."""
 
@@ -253,8 +273,12 @@ class JobRequest(Model):
     # Completed: as an answer said it; changes nothing.
     state: Literal["Enabled", "Suspended", "Disabled", "Completed"] = "Enabled"
     trigger: Trigger
-    actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)]
+    # None: the runs are those of a host of another service type.
+    actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)] | None = None
     parameters: dict[str, JsonValue] | None = None
-    service_type: Literal["TimerJob"] = "TimerJob"
+    service_type: Annotated[
+        str, AfterValidator(check_service_type), matching(f"^(?!Any$){SERVICE_TYPE.pattern}$")
+    ] = TIMER_JOB
+    activation: ActivationParameters | None = None
     history_limit: Annotated[int, Bounds(1, MAX_HISTORY)] = DEFAULT_HISTORY_LIMIT
     delete_after: Annotated[str, Lasting(timedelta(seconds=1), timedelta(days=3660))] | None = None

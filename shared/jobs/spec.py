@@ -15,7 +15,8 @@ from shared.jobs.context import check_inputs
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT
 from shared.jobs.faults import TYPE, and_faults, read_model, renamed, step_name
 from shared.jobs.graph import order_faults
-from shared.jobs.model import State
+from shared.jobs.instance import is_service_type
+from shared.jobs.model import TIMER_JOB, State
 from shared.jobs.request import JobRequest, Trigger
 from shared.recurrence import Schedule, compile_trigger
 
@@ -52,6 +53,7 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     has_windows = not isinstance(trigger, dict) or trigger.get("type") not in ("Recurrence", "Once")
     faults = and_faults(faults, check_inputs(actions, parameters, has_windows))
     faults = and_faults(faults, of_shape)
+    faults = and_faults(faults, _faults_of_type(plain))
     faults = and_faults(faults, order_faults(actions))
     schedule, of_trigger = read_trigger(trigger, parameters, created)
     faults = and_faults(faults, of_trigger)
@@ -61,6 +63,20 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     short = body.get("action") is not None and body.get("actions") is None
     trigger_at = _as_written(Fault("trigger", ""), body).field
     return JobBody(request.id, _canonical(request), state, schedule, trigger_at, short)
+
+
+def _faults_of_type(plain: Mapping[str, JsonValue]) -> list[Fault]:
+    """What does not go with the service type: actions are TimerJob's, activation is the others'."""
+    service_type = plain.get("serviceType") or TIMER_JOB
+    if service_type == TIMER_JOB:
+        faults = [] if plain.get("actions") is not None else [Fault("actions", "is required")]
+        if plain.get("activation") is not None:
+            faults.append(Fault("activation", "applies to service types other than TimerJob"))
+        return faults
+    known = isinstance(service_type, str) and is_service_type(service_type)
+    if plain.get("actions") is None or not known:
+        return []
+    return [Fault("actions", "does not apply to this serviceType, whose hosts know what to do")]
 
 
 def parse_trigger(trigger: Any, parameters: Mapping[str, Any] | None, created: datetime) -> Schedule:
@@ -124,11 +140,11 @@ def _as_written(fault: Fault, body: Mapping[str, JsonValue]) -> Fault:
         names = list(triggers) if isinstance(triggers, dict) else []
         fault = renamed(fault, "trigger", f"triggers.{step_name(names[0])}" if len(names) == 1 else "triggers")
     if body.get("action") is not None and body.get("actions") is None:
-        fault = renamed(fault, "actions.Action", "action")
+        fault = renamed(renamed(fault, "actions.Action", "action"), "actions", "action")
     return fault
 
 
 def _canonical(request: JobRequest) -> dict[str, Any]:
     """The definition as it is stored: what was given, without nulls, with defaults where reading needs them."""
     given = request.model_dump(by_alias=True, exclude_unset=True, exclude={"id", "state"})
-    return {"serviceType": "TimerJob", "historyLimit": DEFAULT_HISTORY_LIMIT} | given
+    return {"serviceType": TIMER_JOB, "historyLimit": DEFAULT_HISTORY_LIMIT} | given

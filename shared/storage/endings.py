@@ -8,8 +8,9 @@ from typing import Any
 
 from shared.jobs.model import Baton, Ended, Gate, Idle, Job, Run
 from shared.jobs.times import row_text
-from shared.storage.records import baton_row, idle_rows, job_gate, last_run_text, past_row, run_row
-from shared.storage.rows import idle_key, job_key, run_key, timer_key
+from shared.storage.places import idle_place, idle_rows, placed
+from shared.storage.records import baton_row, job_gate, last_run_text, past_row
+from shared.storage.rows import idle_key, job_key, run_key
 from shared.storage.table import Row, Verb, Write
 
 
@@ -30,7 +31,7 @@ class GateChange:
 
     def writes(self) -> list[Write]:
         """Those of other rows."""
-        writes = [Write(Verb.INSERT, run_row(run)) for run in self.runs]
+        writes = [write for run in self.runs for write in placed(run)]
         return writes + ([Write(Verb.INSERT, baton_row(self.baton))] if self.baton else [])
 
 
@@ -40,7 +41,8 @@ class Ending:
 
     `slot` is the history slot's row as it was read, {} where it was empty, None where it was not read since
     no later run can have reached it. `summary` becomes the job's `lastRun`. `change` is None for a run that
-    counts at no gate. `idle` is the timer of a run that was idle, None for an executing one.
+    counts at no gate. `idle` is the row of a run that was in nobody's memory, None for an executing one.
+    `kept`: history has its record; else only the mark of it.
     """
 
     run: Run
@@ -51,6 +53,7 @@ class Ending:
     slot: Row | None = None
     change: GateChange | None = None
     idle: Idle | None = None
+    kept: bool = True
 
     @cached_property
     def writes(self) -> list[Write]:
@@ -64,7 +67,7 @@ class Ending:
             etag = self.change.job.etag
             writes += self.change.writes()
         writes.append(Write(Verb.MERGE, job, etag))
-        record = past_row(job_id, self.ended, self.history_limit, self.mark)
+        record = past_row(job_id, self.ended, self.history_limit, self.mark, self.kept)
         if self.slot is None:
             writes.append(Write(Verb.PUT, record))
         elif not self.slot:
@@ -78,21 +81,21 @@ class Ending:
         if self.idle is None:
             return [Write(Verb.DELETE, {"RowKey": run_key(run.job_id, run.seq)}, run.etag)]
         return [
-            Write(Verb.DELETE, {"RowKey": timer_key(self.idle.due, run.job_id, run.seq)}, self.idle.etag),
+            Write(Verb.DELETE, {"RowKey": idle_place(self.idle)}, self.idle.etag),
             Write(Verb.DELETE, {"RowKey": idle_key(run.job_id, run.seq)}),
         ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rest:
-    """A run that leaves memory until `due`, with its state and `mark`."""
+    """A run that leaves memory until `due`, or until a host loads it, with its state and `mark`."""
 
     run: Run
-    due: datetime
+    due: datetime | None
 
     @cached_property
     def writes(self) -> list[Write]:
-        """[run away, its timer, the pointer to it, job merged]."""
+        """[run away, its timer or load row, the pointer to it, job merged]."""
         run = self.run
         timer, pointer = idle_rows(Idle(run=run, due=self.due))
         return [

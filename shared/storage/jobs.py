@@ -8,8 +8,9 @@ from typing import Any
 from shared.jobs.identity import all_partitions, partition_of
 from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
 from shared.storage.formats import check_format, count_newer, is_newer
-from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row, run_row
-from shared.storage.rows import job_key, job_range, prefix_range, run_key, timer_key
+from shared.storage.places import idle_place, placed
+from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row
+from shared.storage.rows import job_key, job_range, prefix_range, run_key
 from shared.storage.table import MAX_ROWS, Table, Verb, Write, moved
 
 log = logging.getLogger("timerjobs.store")
@@ -78,7 +79,7 @@ class Jobs:
         writes = [Write(Verb.MERGE, job_row(new, mark), old.etag)]
         old_row = timer_row(old)
         writes += moved(old_row["RowKey"] if old_row else "", timer_row(new))
-        writes += [Write(Verb.INSERT, run_row(run)) for run in runs]
+        writes += [write for run in runs for write in placed(run)]
         writes += [Write(Verb.MERGE, {"RowKey": _whole_key(run), "gated": True}, run.etag) for run in gated]
         writes += [Write(Verb.PUT, past_row(new.id, record, history_limit, mark)) for record in records]
         await self._table.commit(self.partition(new.id), writes)
@@ -136,7 +137,7 @@ class Jobs:
 
 def _whole_key(run: Run | Idle) -> str:
     if isinstance(run, Idle):
-        return timer_key(run.due, run.job_id, run.run.seq)
+        return idle_place(run)
     return run_key(run.job_id, run.seq)
 
 

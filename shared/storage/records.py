@@ -13,6 +13,7 @@ from typing import Any
 from shared.jobs.definition import pack, unpack
 from shared.jobs.model import (
     FORMAT_VERSION,
+    TIMER_JOB,
     BadTimer,
     Baton,
     Core,
@@ -34,7 +35,7 @@ from shared.jobs.model import (
 )
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
 from shared.storage.formats import check_format, is_newer
-from shared.storage.rows import idle_key, job_key, past_key, run_key, timer_key
+from shared.storage.rows import job_key, past_key, run_key, timer_key
 from shared.storage.table import Row
 
 UNLOCKED = row_text(EPOCH)
@@ -115,14 +116,6 @@ def removal_row(removal: Removal) -> dict[str, Any]:
     return {"RowKey": timer_key(removal.due, removal.job_id), "kind": "remove", "v": FORMAT_VERSION}
 
 
-def idle_rows(idle: Idle) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The timer row of an idle run, which holds all of it, and the row that says where that is."""
-    run = idle.run
-    key = timer_key(idle.due, run.job_id, run.seq)
-    timer = {**_run(run), "RowKey": key, "kind": "resume", "takeovers": run.takeovers}
-    return timer, {"RowKey": idle_key(run.job_id, run.seq), "timer": key, "v": FORMAT_VERSION}
-
-
 def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
     """The timer in a row. One that cannot be read is a value, so that it stops nobody else."""
     if is_newer(row):
@@ -135,7 +128,7 @@ def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
         if row["kind"] == "remove":
             return Removal(job_id=job_id, due=due, etag=row["etag"])
         if row["kind"] == "resume":
-            return Idle(run=_read_run(row, job_id, int(rest[0])), due=due, etag=row["etag"])
+            return Idle(run=read_whole_run(row, job_id, int(rest[0])), due=due, etag=row["etag"])
         return Baton(
             job_id=job_id,
             core=_core(row),
@@ -149,7 +142,7 @@ def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
 
 def run_row(run: Run) -> dict[str, Any]:
     """The row of an executing run."""
-    return {**_run(run), **run_lock(run)}
+    return {**whole_run(run), **run_lock(run)}
 
 
 def run_lock(run: Run) -> dict[str, Any]:
@@ -166,10 +159,11 @@ def read_run(row: Row) -> Run:
     """The run in the row of an executing run. Raises NewerFormat."""
     check_format(row)
     _, job_id, seq = row["RowKey"].split(":")
-    return _read_run(row, job_id, int(seq))
+    return read_whole_run(row, job_id, int(seq))
 
 
-def _run(run: Run) -> dict[str, Any]:
+def whole_run(run: Run) -> dict[str, Any]:
+    """What every row of a run holds, executing or not."""
     return {
         "stamp": run.stamp,
         "definition": run.definition,
@@ -179,13 +173,17 @@ def _run(run: Run) -> dict[str, Any]:
         "window": json.dumps(_window_texts(run.window)),
         "byHand": run.by_hand,
         "gated": run.gated,
+        "serviceType": run.service_type,
+        "activation": run.activation,
+        "version": run.version,
         "mark": run.mark,
         "v": FORMAT_VERSION,
         **{f"state{n}": run.state[n * CHUNK : (n + 1) * CHUNK] for n in range(-(-len(run.state) // CHUNK))},
     }
 
 
-def _read_run(row: Row, job_id: str, seq: int) -> Run:
+def read_whole_run(row: Row, job_id: str, seq: int) -> Run:
+    """The run in a row that holds one. Raises KeyError, ValueError, TypeError where it cannot be read."""
     locked_until = row.get("lockedUntil", UNLOCKED)
     return Run(
         job_id=job_id,
@@ -201,20 +199,25 @@ def _read_run(row: Row, job_id: str, seq: int) -> Run:
         window=_window(json.loads(row["window"])),
         by_hand=row["byHand"],
         gated=row["gated"],
+        service_type=row.get("serviceType", TIMER_JOB),
+        activation=row.get("activation", ""),
+        version=row.get("version", 0),
         state=b"".join(row.get(f"state{n}", b"") for n in range(CHUNKS)),
         mark=row["mark"],
         etag=row["etag"],
     )
 
 
-def past_row(job_id: str, record: Ended | Stretch, history_limit: int, mark: str = "") -> dict[str, Any]:
-    """The history row of a run that ended, or of a stretch."""
+def past_row(
+    job_id: str, record: Ended | Stretch, history_limit: int, mark: str = "", kept: bool = True
+) -> dict[str, Any]:
+    """The history row of a run that ended, or of a stretch; of one that is not `kept`, no more than its mark."""
     plain = {k: row_text(v) if isinstance(v, datetime) else v for k, v in asdict(record).items()}
     return {
         "RowKey": past_key(job_id, record.seq, history_limit),
         "seq": record.seq,
-        "kind": "stretch" if isinstance(record, Stretch) else "run",
-        "record": packed_record(plain),
+        "kind": "mark" if not kept else "stretch" if isinstance(record, Stretch) else "run",
+        "record": packed_record(plain) if kept else b"",
         "mark": mark,
         "v": FORMAT_VERSION,
     }

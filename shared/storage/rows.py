@@ -8,6 +8,7 @@ from datetime import datetime
 from shared.jobs.times import key_text
 
 ALL_RUNS = ("run:", "run;")
+ALL_LOADS = ("load:", "load;")
 
 
 def job_key(job_id: str) -> str:
@@ -26,8 +27,28 @@ def run_key(job_id: str, seq: int) -> str:
 
 
 def idle_key(job_id: str, seq: int) -> str:
-    """`idle:{id}:{seq}`: where the timer of an idle run is."""
+    """`idle:{id}:{seq}`: where a run in nobody's memory is: its timer, or its load row."""
     return f"idle:{job_id}:{seq:010d}"
+
+
+def type_text(service_type: str) -> str:
+    """A service type as a key holds it: keys cannot hold a slash, and service types hold no comma."""
+    return service_type.replace("/", ",")
+
+
+def type_of_text(text: str) -> str:
+    """The service type of a `type_text`."""
+    return text.replace(",", "/")
+
+
+def load_key(service_type: str, job_id: str, seq: int) -> str:
+    """`load:{serviceType}:{id}:{seq}`: a run that waits for a host of its service type."""
+    return f"load:{type_text(service_type)}:{job_id}:{seq:010d}"
+
+
+def load_range(service_type: str) -> tuple[str, str]:
+    """The keys of the runs that wait for hosts of this type: types as keys hold them have none of `: ;`."""
+    return f"load:{type_text(service_type)}:", f"load:{type_text(service_type)};"
 
 
 def past_key(job_id: str, seq: int, history_limit: int) -> str:

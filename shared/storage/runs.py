@@ -10,6 +10,7 @@ from shared.jobs.model import Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
 from shared.storage.formats import READABLE, check_format, count_newer, is_newer
+from shared.storage.places import read_idle
 from shared.storage.records import read_past, read_run, read_timer, run_lock, run_row
 from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, past_key, run_key
 from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
@@ -37,8 +38,14 @@ class Runs:
         row = await self._table.get(self.partition(job_id), run_key(job_id, seq))
         return read_run(row) if row else None
 
+    async def find(self, job_id: str, seq: int) -> Run | None:
+        """The run, executing or in nobody's memory; None once it has ended."""
+        run = await self.get(job_id, seq)
+        idle = None if run else await self.idle(job_id, seq)
+        return idle.run if idle else run
+
     async def idle(self, job_id: str, seq: int) -> Idle | None:
-        """The run, while it is idle. Raises NewerFormat."""
+        """The run, while it is idle or waits for a host. Raises NewerFormat."""
         partition = self.partition(job_id)
         pointer = await self._table.get(partition, idle_key(job_id, seq))
         if pointer:
@@ -46,8 +53,7 @@ class Runs:
         row = await self._table.get(partition, pointer["timer"]) if pointer else None
         if row:
             check_format(row)
-        timer = read_timer(row) if row else None
-        return timer if isinstance(timer, Idle) else None
+        return _idle(row) if row else None
 
     async def free(self, partition: str, now: datetime, lock_duration: timedelta, limit: int) -> list[Run]:
         """Up to `limit` runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than
@@ -139,7 +145,7 @@ class Runs:
     async def history(self, job_id: str) -> list[Ended | Stretch]:
         """What is recorded of the job's past, newest first. Raises NewerFormat."""
         rows = await self._table.scan(self.partition(job_id), *job_range("past", job_id))
-        return sorted((read_past(row) for row in rows), key=lambda record: -record.seq)
+        return sorted((read_past(row) for row in rows if row["kind"] != "mark"), key=lambda record: -record.seq)
 
     async def shorten_history(self, job_id: str, limit: int) -> None:
         """Puts the newest `limit` records of the job's history into the slots of that limit, and deletes the rest.
@@ -156,6 +162,13 @@ class Runs:
         for start in range(0, len(writes), MAX_ROWS - 1):
             chunk = writes[start : start + MAX_ROWS - 1]
             await self._table.commit(partition, [*chunk, Write(Verb.MERGE, {"RowKey": job_key(job_id)})])
+
+
+def _idle(row: Row) -> Idle | None:
+    if row["kind"] == "load":
+        return read_idle(row)
+    timer = read_timer(row)
+    return timer if isinstance(timer, Idle) else None
 
 
 def _is_free(now: datetime, lock_duration: timedelta) -> str:

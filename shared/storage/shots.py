@@ -6,16 +6,9 @@ from datetime import datetime
 
 from shared.jobs.model import Baton, Counters, Idle, Job, Pending, Removal, Run, State, Stretch
 from shared.jobs.plan import Turn
-from shared.storage.records import (
-    baton_row,
-    idle_rows,
-    job_gate,
-    job_progress,
-    past_row,
-    removal_row,
-    run_row,
-)
-from shared.storage.rows import job_key, timer_key
+from shared.storage.places import idle_place, idle_rows, placed
+from shared.storage.records import baton_row, job_gate, job_progress, past_row, removal_row, run_row
+from shared.storage.rows import idle_key, job_key, timer_key
 from shared.storage.table import Verb, Write, moved
 
 
@@ -65,7 +58,7 @@ def aim(
         pending = Pending(scheduled=until, due=until) if until else None
     writes = _moved(baton, turn, state, pending, parked)
     if run:
-        writes.append(Write(Verb.INSERT, run_row(run)))
+        writes += placed(run)
     stretches = {}
     for record in turn.records:
         row = past_row(job_id, record, history_limit, mark)
@@ -101,17 +94,15 @@ def _moved(baton: Baton, turn: Turn, state: State, pending: Pending | None, park
 
 
 def wake(idle: Idle, run: Run) -> Shot:
-    """The shot that brings an idle run back: [timer gone, its pointer gone, run executing, job merged]."""
-    timer, pointer = idle_rows(idle)
-    return Shot(
-        job_id=idle.job_id,
-        key=timer["RowKey"],
-        etag=idle.etag,
-        writes=[
-            Write(Verb.DELETE, {"RowKey": timer["RowKey"]}, idle.etag),
-            Write(Verb.DELETE, {"RowKey": pointer["RowKey"]}),
-            Write(Verb.INSERT, run_row(run)),
-            Write(Verb.MERGE, {"RowKey": job_key(run.job_id)}),
-        ],
-        run=run,
-    )
+    """The shot that brings an idle run back: [timer gone, its pointer gone, run executing, job merged]; or, of
+    another service type and unlocked: [timer gone, load row, the pointer to it, job merged]."""
+    key = idle_place(idle)
+    writes = [Write(Verb.DELETE, {"RowKey": key}, idle.etag)]
+    if run.awaits_host:
+        row, pointer = idle_rows(Idle(run=run, due=None))
+        writes += [Write(Verb.INSERT, row), Write(Verb.REPLACE, pointer)]
+    else:
+        pointer_key = idle_key(run.job_id, run.seq)
+        writes += [Write(Verb.DELETE, {"RowKey": pointer_key}), Write(Verb.INSERT, run_row(run))]
+    writes.append(Write(Verb.MERGE, {"RowKey": job_key(run.job_id)}))
+    return Shot(job_id=idle.job_id, key=key, etag=idle.etag, writes=writes, run=run)

@@ -7,7 +7,8 @@ from datetime import datetime
 from shared.jobs.model import BadTimer, Baton, Idle, NewerTimer, Removal
 from shared.jobs.times import SECOND, ceil_second, floor_second, from_key_text, row_text
 from shared.storage.formats import count_newer, is_newer
-from shared.storage.records import baton_row, idle_rows, read_timer
+from shared.storage.places import idle_place, idle_rows
+from shared.storage.records import baton_row, read_timer
 from shared.storage.rows import idle_key, job_key, timer_key, timer_range
 from shared.storage.shots import Shot
 from shared.storage.table import Refused, Table, Verb, Write
@@ -47,7 +48,7 @@ class Timers:
         runs = []
         for shot in shots:
             its, etags = etags[: len(shot.writes)], etags[len(shot.writes) :]
-            runs.append(its[_run_index(shot)] if shot.run else "")
+            runs.append(its[_run_index(shot)] if shot.run and not shot.run.awaits_host else "")
         return runs
 
     async def set_aside(
@@ -109,7 +110,7 @@ def _key(timer: Baton | Idle | BadTimer) -> str:
     if isinstance(timer, Baton):
         return timer_key(timer.pending.due, timer.job_id)
     if isinstance(timer, Idle):
-        return timer_key(timer.due, timer.job_id, timer.run.seq)
+        return idle_place(timer)
     key: str = timer.row["RowKey"]
     return key
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from shared.web.bulk import BulkRoute
 from shared.web.exchange import Request, Response, problem, told_error
 from shared.web.health import HealthRoute
+from shared.web.hosts import HostRoutes
 from shared.web.jobs import JobRoutes
 from shared.web.preview import PreviewRoute
 from shared.web.runs import RunRoutes
@@ -24,6 +25,7 @@ class Api:
     template: TemplateRoute
     preview: PreviewRoute
     health: HealthRoute
+    hosts: HostRoutes
 
 
 async def respond(operation: Operation, request: Request) -> Response:

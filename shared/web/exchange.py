@@ -64,7 +64,7 @@ def problem(error: TimerJobsError) -> Response:
     elif isinstance(error, UnsupportedMediaType):
         faults = [Fault("Content-Type", str(error))]
     body: dict[str, Any] = {
-        "type": "about:blank",
+        "type": error.problem_type,
         "title": error.title,
         "status": error.status,
         "detail": error.told(),

@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shared.jobs.definition import load_definition
+from shared.jobs.instance import steps_of
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting
-from shared.jobs.progress import attempts_of, unpack_steps
+from shared.jobs.progress import attempts_of
 from shared.jobs.times import duration_text, from_row_text, json_text
 from shared.jobs.transitions import readable_timing
 from shared.recurrence import Schedule
@@ -58,22 +59,23 @@ def _warnings(job: Job, schedule: Schedule | None) -> list[dict[str, Any]]:
 
 def run_view(run: Run, idle: bool = False) -> dict[str, Any]:
     """A run that is executing, or that waits for an executor, or for a moment to go on."""
-    steps = unpack_steps(run.state)
+    steps = steps_of(run)
     return {
         "seq": run.seq,
         "scheduledTime": json_text(run.scheduled),
         "startTime": json_text(run.fired_at),
         "endTime": None,
         "lateness": _lateness(run.scheduled, run.fired_at),
-        "status": str(Status.WAITING if idle else Status.RUNNING),
+        "status": str(Status.WAITING if idle or run.awaits_host else Status.RUNNING),
         "attempts": attempts_of(run.takeovers, steps),
         "actions": {name: step.view() for name, step in steps.items()},
     } | _window(run.window)
 
 
 def idle_view(idle: Idle) -> dict[str, Any]:
-    """A run that has left memory until something is due."""
-    return run_view(idle.run, idle=True) | {"reason": f"goes on at {json_text(idle.due)}"}
+    """A run that is in nobody's memory until something is due, or a host loads it."""
+    reason = f"goes on at {json_text(idle.due)}" if idle.due else f"waits for a host of {idle.run.service_type}"
+    return run_view(idle.run, idle=True) | {"reason": reason}
 
 
 def waiting_view(place: Waiting) -> dict[str, Any]:
@@ -112,7 +114,8 @@ def past_view(record: Ended | Stretch) -> dict[str, Any]:
         "actions": record.actions,
     }
     bounds = record.window and (from_row_text(record.window[0]), from_row_text(record.window[1]))
-    return view | _window(bounds) | ({"reason": record.reason} if record.reason else {})
+    view |= _window(bounds) | ({"reason": record.reason} if record.reason else {})
+    return view if record.result is None else view | {"result": record.result}
 
 
 def _window(window: tuple[datetime, datetime] | None) -> dict[str, str]:

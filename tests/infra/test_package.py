@@ -41,7 +41,7 @@ def test_the_package_holds_the_app_and_nothing_of_its_development() -> None:
     names = {path.as_posix() for path in packaged()}
     assert {"function_app.py", "host.json", "requirements.txt", "shared/wiring.py"} <= names
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"function_app.py", "host.json", "requirements.txt", "shared", "LICENSE"}
+    assert tops == {"function_app.py", "host.json", "requirements.txt", "shared", "workflows", "LICENSE"}
     assert {Path(name).suffix for name in names if name.startswith("shared/")} == {".py"}
 
 

@@ -130,5 +130,5 @@ JOB_FIELDS = [
         list=["P7D"],
         huge="P" + "9" * 5000 + "D",
     ),
-    *at_path("serviceType", other="OtherService", lower_case="timerjob"),
+    *at_path("serviceType", generic="Any", lower_case="timerjob", colon="a:b", empty_part="a//b", blank="a b"),
 ]

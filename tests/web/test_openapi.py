@@ -43,6 +43,9 @@ async def client(at: Bench, bound: list[HttpFunction], monkeypatch: pytest.Monke
         return at.app
 
     monkeypatch.setattr(entry, "the_app", the_app)
+    ids = iter(digit * 32 for digit in "0123456789abcdef")
+    monkeypatch.setattr("shared.engine.hosting.new_host_id", lambda: next(ids))
+    monkeypatch.setattr("shared.jobs.identity.secrets.token_hex", lambda count: "00" * count)
     async with TestClient(TestServer(HttpServer(bound, BASE.strip("/")).app)) as made:
         yield made
 
@@ -130,7 +133,7 @@ async def test_all_but_health_demand_the_key(bound: list[HttpFunction]) -> None:
         for route in ROUTES:
             if route.anonymous:
                 continue
-            given = dict.fromkeys(("id", "seq"), "1")
+            given = dict.fromkeys(("id", "seq", "host"), "1")
             for query, headers in (("", {}), ("?code=wrong", {}), ("", {"x-functions-key": "wrong"})):
                 address = f"{BASE}/{route.path.format_map(given)}{query}"
                 answer = await client.request(route.method, address, headers=headers)

@@ -21,6 +21,18 @@ class Example:
     answer: Any = None
 
 
+HOST = "0" * 32
+HOSTED: dict[str, Any] = {
+    "id": "acme.nightly",
+    "serviceType": "acme/nightly",
+    "trigger": {"type": "Once", "runAt": "2026-12-01T02:00:00Z"},
+    "parameters": {"steps": 5},
+    "activation": {
+        "site": "https://jobs.acme.example",
+        "applicationPath": "reports",
+        "servicePath": "nightly",
+    },
+}
 OF_JOB = {"id": ID}
 OF_RUN = {"id": ID, "seq": "1"}
 DAILY = {
@@ -153,6 +165,14 @@ PUT = (
             nextOccurrence="2026-10-01T07:00:00Z",
         ),
     ),
+    Example(
+        title="For a host elsewhere",
+        status=201,
+        path={"id": HOSTED["id"]},
+        headers={"If-None-Match": "*"},
+        body=HOSTED,
+        answer=_job(**HOSTED, describe="Once at 2026-12-01 02:00, UTC", nextOccurrence="2026-12-01T02:00:00Z"),
+    ),
 )
 GET = (
     Example(title="The job", status=200, path=OF_JOB, answer=_nightly(description="For finance", generation=2)),
@@ -190,7 +210,10 @@ OCCURRENCES = (
         },
     ),
 )
-RUN_NOW = (Example(title="Now", status=202, path=OF_JOB, answer=_run(1)),)
+RUN_NOW = (
+    Example(title="Now", status=202, path=OF_JOB, answer=_run(1)),
+    Example(title="By a host", status=202, path={"id": HOSTED["id"]}, answer=_run(1, "Waiting")),
+)
 RUNS = (Example(title="One under way", status=200, path=OF_JOB, answer={"value": [_run(1)]}),)
 CANCEL = (
     Example(title="Cancelled", status=202, path=OF_RUN, answer=CANCELLED),

@@ -7,8 +7,9 @@ from typing import Any
 from shared.jobs import identity
 from shared.jobs.fields import JOB_ID
 from shared.web.bulk import MEDIA_TYPES
+from shared.web.hosts import MAX_WAIT
 from shared.web.jobs import MAX_OCCURRENCES, MAX_PAGE
-from shared.web.openapi.examples import ID, Example
+from shared.web.openapi.examples import HOST, ID, Example
 
 JSON = "application/json"
 LINES = MEDIA_TYPES[0]
@@ -90,6 +91,16 @@ PARAMETERS = {
         place="path",
         schema={"type": "string", "pattern": "^[0-9]{1,10}$", "examples": ["1"]},
         says="the number of a run or a stretch",
+    ),
+    "host": Parameter(
+        place="path",
+        schema={"type": "string", "pattern": "^[0-9a-f]{32}$", "examples": [HOST]},
+        says="the host's id, as it was given when it registered",
+    ),
+    "wait": Parameter(
+        place="query",
+        schema={"type": "integer", "minimum": 0, "maximum": MAX_WAIT, "default": 20},
+        says="for how many seconds to wait for an event",
     ),
     "If-Match": Parameter(
         place="header", schema=TEXT, says="entity tags, one of which the job must have, or `*`: any"

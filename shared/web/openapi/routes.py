@@ -5,6 +5,7 @@ Its examples are requests that follow one another, on one job, from its creation
 
 from shared.web.bulk import MAX_LINES
 from shared.web.openapi import examples as shown
+from shared.web.openapi.host_routes import HOST_ROUTES
 from shared.web.openapi.parts import LINES, PLAIN, Answer, Body, Route
 
 _JOB = Body(schema="JobRequest")
@@ -173,6 +174,7 @@ ROUTES = (
         problems=_WITH_BODY,
         examples=shown.TEMPLATE,
     ),
+    *HOST_ROUTES,
     Route(
         method="POST",
         path="preview",

@@ -6,16 +6,17 @@ What answers are made of is `shared.web.views`; tests hold them against these mo
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field, JsonValue
 from pydantic.json_schema import models_json_schema
 
-from shared.jobs.fields import OfModel, matching
-from shared.jobs.request import AnyAction, JobRequest, Trigger
+from shared.jobs.fields import OfModel
+from shared.jobs.hostwork import Asked, Registration, Renewal, Saving
+from shared.jobs.request import ActivationParameters, AnyAction, JobRequest, Trigger
 from shared.jobs.spec import READ_ONLY
 from shared.jobs.template import TimerJobRequest
 from shared.recurrence import MonthlyOccurrence, Recurrence, RecurrenceSchedule
 from shared.web.bulk import BulkLine
+from shared.web.openapi.of_hosts import OF_HOSTS, PROBLEM_TYPES, Answer, Time
 from shared.web.preview import PreviewRequest
 
 PREFIX = "#/components/schemas/"
@@ -27,14 +28,7 @@ EXPRESSION = {
     "description": "`@parameters('name')`, or a text that holds `@{parameters('name')}`",
 }
 
-Time = Annotated[str, matching(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{3})?Z$")]
 Status = Literal["Running", "Waiting", "Succeeded", "Failed", "TimedOut", "Missed", "Skipped", "Cancelled"]
-
-
-class Answer(BaseModel):
-    """What an answer holds, all of it."""
-
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
 class Warned(Answer):
@@ -63,9 +57,10 @@ class Job(Answer):
     description: str | None = None
     tags: dict[str, str] | None = None
     trigger: Trigger
-    actions: dict[str, AnyAction]
+    actions: dict[str, AnyAction] | None = None
     parameters: dict[str, JsonValue] | None = None
-    service_type: Literal["TimerJob"]
+    service_type: str
+    activation: ActivationParameters | None = None
     history_limit: int
     delete_after: str | None = None
     evaluated_recurrence: Annotated[JsonValue, OfModel(Recurrence)] = None
@@ -113,6 +108,7 @@ class Run(Answer):
     window_start_time: Time | None = None
     window_end_time: Time | None = None
     actions: dict[str, ActionRecord]
+    result: JsonValue = None
 
 
 class Stretch(Answer):
@@ -193,18 +189,22 @@ class InputFault(Answer):
 class Problem(Answer):
     """An error, as RFC 9457 has it."""
 
-    type: Literal["about:blank"]
+    type: PROBLEM_TYPES
     title: str
     status: Annotated[int, Field(ge=400, le=599)]
     detail: str
     errors: Annotated[list[InputFault], Field(min_length=1)] | None = None
 
 
-REQUESTS: tuple[type[BaseModel], ...] = (JobRequest, BulkLine, TimerJobRequest, PreviewRequest)
+REQUESTS: tuple[type[BaseModel], ...] = (
+    *(JobRequest, BulkLine, TimerJobRequest, PreviewRequest),
+    *(Registration, Renewal, Asked, Saving),
+)
 PARTS: tuple[type[BaseModel], ...] = (Recurrence, RecurrenceSchedule, MonthlyOccurrence)
 ANSWERS: tuple[type[BaseModel], ...] = (
     *(Job, Jobs, Run, Stretch, Runs, Occurrences),
     *(BulkAnswer, Preview, Health, Problem),
+    *OF_HOSTS,
 )
 
 
@@ -276,7 +276,8 @@ def _allow_expressions(properties: dict[str, Any], *names: str) -> None:
 
 def _allow_short_forms(schema: dict[str, Any]) -> None:
     """What a job's body may say beside what its model does: `triggers`, `action`, and what answers have."""
-    properties, action = schema["properties"], schema["properties"]["actions"]["patternProperties"]
+    properties = schema["properties"]
+    action = properties["actions"]["anyOf"][0]["patternProperties"]
     properties["triggers"] = {
         "type": "object",
         "description": "stands for `trigger`, as in a Logic App's code view",
@@ -291,3 +292,5 @@ def _allow_short_forms(schema: dict[str, Any]) -> None:
         {"oneOf": [{"required": [name]} for name in pair]}
         for pair in (("trigger", "triggers"), ("actions", "action"))
     ]
+    actions, of_timer_job = schema["allOf"][1], {"properties": {"serviceType": {"enum": ["TimerJob", None]}}}
+    schema["allOf"][1] = {"if": of_timer_job, "then": actions, "else": {"not": {"anyOf": actions["oneOf"]}}}

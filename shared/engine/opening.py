@@ -1,0 +1,48 @@
+"""What the end of a run lets through its job's gate, and the runs that occurrences with a number become."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from shared.jobs.definition import load_definition
+from shared.jobs.gate import left
+from shared.jobs.model import Baton, Bound, Job, Run, State, Waiting
+from shared.jobs.times import floor_second
+from shared.storage.endings import GateChange
+
+
+def gate_change(
+    job: Job, bound: Bound | None, now: datetime, owner: str, locked_until: datetime, mark: str
+) -> GateChange:
+    """What the end of one of the job's runs changes at its gate."""
+    opening = left(job.gate, bound)
+    runs = [released_run(job, place, now, owner, locked_until, mark) for place in opening.released]
+    baton = None
+    if opening.unparked and job.pending and job.state is State.ENABLED:
+        due = max(job.pending.due, floor_second(now))
+        baton = Baton(job_id=job.id, core=job.core, pending=replace(job.pending, due=due))
+    return GateChange(job=job, gate=opening.gate, runs=runs, baton=baton)
+
+
+def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_until: datetime, mark: str) -> Run:
+    """The run that a waiting occurrence becomes, locked by `owner` if it is short."""
+    run = replace(run_of(job, place, now, gated=True), mark=mark)
+    inline = bool(owner) and load_definition(job.core.definition).is_short
+    return replace(run, owner=owner, locked_until=locked_until) if inline else run
+
+
+def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
+    """The run of an occurrence that was given its number, unlocked."""
+    definition = load_definition(job.core.definition)
+    return Run(
+        job_id=job.id,
+        seq=place.seq,
+        stamp=place.stamp,
+        definition=job.core.definition,
+        scheduled=place.scheduled,
+        fired_at=now,
+        window=place.window,
+        by_hand=place.by_hand,
+        gated=gated,
+        service_type=definition.service_type,
+        activation=definition.activation,
+    )
