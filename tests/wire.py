@@ -41,7 +41,8 @@ class Wire:
 
     `hold` is awaited before a request is sent; `fate` says what becomes of it; `lose_answer` of which request
     the answer gets lost on the way back. `mail` is given each ticket that was sent and how long it stays
-    invisible. `dead`: the process was killed, so that every further request of its kills who makes it.
+    invisible. `dead`: the process was killed, so that every further request of its kills who makes it; `died` is
+    called at that moment.
     """
 
     requests: list[str] = field(default_factory=list)
@@ -50,6 +51,7 @@ class Wire:
     lose_answer: Callable[[str], bool] = lambda line: False
     mail: Callable[[Ticket, timedelta], None] = lambda ticket, delay: None
     dead: bool = False
+    died: Callable[[], None] = lambda: None
     faulty: "FaultyStorage | None" = None
 
     def transport(self) -> AioHttpTransport:
@@ -59,6 +61,7 @@ class Wire:
     def die(self) -> None:
         """Ends the process at this point."""
         self.dead = True
+        self.died()
         raise Killed
 
     def post(self, line: str, body: Any) -> None:

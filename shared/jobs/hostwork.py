@@ -48,9 +48,7 @@ class Registration(Model):
     """The body of `POST /hosts`."""
 
     service_types: Annotated[
-        list[
-            Annotated[str, AfterValidator(_hosted_type), matching(f"^(?!TimerJob$){SERVICE_TYPE.pattern}$")]
-        ],
+        list[Annotated[str, AfterValidator(_hosted_type), matching(f"^(?!TimerJob$){SERVICE_TYPE.pattern}$")]],
         Field(min_length=1, max_length=MOST_TYPES),
     ]
     activation_type: Annotated[str, Field(max_length=128)] | None = None

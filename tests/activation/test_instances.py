@@ -1,6 +1,7 @@
 """What hosts do with instances: loaded, saved, unlocked, completed; and what their callers do meanwhile."""
 
 import asyncio
+import json
 import secrets
 from typing import Any
 
@@ -306,8 +307,10 @@ async def test_windows_reach_the_host_in_order(at: Bench) -> None:
 async def test_two_hosts_load_each_of_200_instances_once(storage: str) -> None:
     async with bench(storage, PARTITIONS="4") as at:
         names = [f"j{number:03d}" for number in range(200)]
-        await asyncio.gather(*(at.create(id=name, **hosted(every=360000)) for name in names))
-        await asyncio.gather(*(at.create(id=f"s{n}", **hosted(state="Suspended")) for n in range(10)))
+        lines = [{"op": "put", "id": name, "job": hosted(every=360000)} for name in names]
+        lines += [{"op": "put", "id": f"s{n}", "job": hosted(state="Suspended")} for n in range(10)]
+        stored = await at.call("carry_out", "bulk", raw="\n".join(map(json.dumps, lines)).encode())
+        assert stored.status == 200
         await at.dispatch()
         done = [await host(at), await host(at)]
         for number in range(5):  # completed before anybody else looks

@@ -7,6 +7,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import pytest
+
 from tests.activation.support import RemoteHost, hosted, saving
 from tests.activation.support import host as new_host
 from tests.audit import audit
@@ -73,11 +75,17 @@ INTRUDERS: dict[str, Doing] = {
 }
 
 
-async def meet(at: Bench, works: dict[str, Doing], intruders: dict[str, Doing], is_loaded: bool) -> None:
-    """Each work met by each intruder, before each of its requests; every time with a job of its own."""
+# Before each request, or by turns before the odd and the even ones.
+STEPS = pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.soak)])
+
+
+async def meet(
+    at: Bench, works: dict[str, Doing], intruders: dict[str, Doing], is_loaded: bool, step: int
+) -> None:
+    """Each work met by each intruder, before each `step`-th of its requests; every time with a job of its own."""
     number = 0
-    for (work, do), (intruder, intrude) in product(works.items(), intruders.items()):
-        for request in range(1, 8):
+    for turn, ((work, do), (intruder, intrude)) in enumerate(product(works.items(), intruders.items())):
+        for request in range(1 + turn % step, 8, step):
             number += 1
             it = await prepared(at, f"j{number}", is_loaded)
             answer = await meeting(at, request, partial(intrude, it), do(it))
@@ -89,20 +97,21 @@ async def meet(at: Bench, works: dict[str, Doing], intruders: dict[str, Doing], 
                 break
 
 
-async def test_a_waiting_instance_is_loaded_by_one_or_ended(storage: str) -> None:
+@STEPS
+async def test_a_waiting_instance_is_loaded_by_one_or_ended(storage: str, step: int) -> None:
     async with bench(storage, PARTITIONS="1") as at:
-        await meet(at, WAITING, INTRUDERS, False)
+        await meet(at, WAITING, INTRUDERS, False, step)
         met_by_a_host = {"another host": INTRUDERS["another host"]}
-        await meet(
-            at, {name: INTRUDERS[name] for name in ("cancel", "delete", "put a bound")}, met_by_a_host, False
-        )
+        operations = {name: INTRUDERS[name] for name in ("cancel", "delete", "put a bound")}
+        await meet(at, operations, met_by_a_host, False, step)
 
 
-async def test_a_loaded_instance_is_saved_by_its_holder_or_by_nobody(storage: str) -> None:
+@STEPS
+async def test_a_loaded_instance_is_saved_by_its_holder_or_by_nobody(storage: str, step: int) -> None:
     async with bench(storage, PARTITIONS="1") as at:
         intruders = {name: INTRUDERS[name] for name in ("cancel", "delete")} | {"a lost lock": Meeting.loses}
-        await meet(at, LOADED, intruders, True)
-        await meet(at, {"complete": LOADED["complete"]}, {"put a bound": INTRUDERS["put a bound"]}, True)
+        await meet(at, LOADED, intruders, True, step)
+        await meet(at, {"complete": LOADED["complete"]}, {"put a bound": INTRUDERS["put a bound"]}, True, step)
 
 
 async def prepared(at: Bench, job: str, is_loaded: bool) -> Meeting:

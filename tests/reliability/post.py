@@ -35,7 +35,7 @@ class Post:
             await at.app.dispatcher.carry_out(ticket)
 
 
-async def recover(at: Bench, post: Post, cycles: int = 4) -> None:
+async def recover(at: Bench, post: Post, cycles: int = 2) -> None:
     """Detection and dispatch alone, until a cycle of detection leads to nothing."""
     for _ in range(cycles):
         at.clock.now += CYCLE

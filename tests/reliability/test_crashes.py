@@ -87,12 +87,12 @@ async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate)
         struck = Struck()
 
         def fate(line: str) -> Fate:
-            if len(victim.requests) - 1 != number:
-                return Fate.DONE
-            struck.before = list(target.hits)
-            return strike
+            return strike if len(victim.requests) - 1 == number else Fate.DONE
 
-        victim.wire.fate = fate
+        def died() -> None:
+            struck.before = list(target.hits)
+
+        victim.wire.fate, victim.wire.died = fate, died
         try:
             await scenario.act(victim, target.url)
         except Killed:

@@ -70,7 +70,7 @@ def jobs(url: str) -> dict[str, tuple[int, dict[str, Any]]]:
     return made
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 10))])
 async def test_nothing_is_lost(
     storage: str, target: Receiver, seed: int, tell: Callable[[str, int], None]
 ) -> None:
