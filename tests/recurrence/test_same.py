@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shared.recurrence import compile_trigger
+from shared.recurrence.zones import load_zone
 from tests.recurrence.support import at
 
 CREATED = "2024-05-01T10:15:30Z"
@@ -81,3 +82,10 @@ WINDOWS = HOURLY | {"type": "SlidingWindow"}
 )
 def test_the_trigger_around_the_recurrence(one: dict[str, Any], other: dict[str, Any], equal: bool) -> None:
     assert same(one, other) is equal
+
+
+def test_a_zone_that_was_read_anew_is_the_same_zone() -> None:
+    trigger = {"type": "Recurrence", "recurrence": WEEKLY}
+    before = compile_trigger(trigger, at(CREATED))
+    load_zone.cache_clear()
+    assert compile_trigger(trigger, at(CREATED)).same_as(before)

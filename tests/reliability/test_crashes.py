@@ -33,8 +33,10 @@ class Struck:
 async def test_whatever_is_struck_recovers(
     storage: str, scenario: Scenario, tell: Callable[[str, int], None]
 ) -> None:
-    length = await requests_of(storage, scenario)
-    points = [(number, strike) for number in range(length) for strike in STRIKES]
+    calls = await calls_before_each_request(storage, scenario)
+    points = [
+        (number, strike) for number in range(len(calls)) for strike in STRIKES if is_new(number, strike, calls)
+    ]
     room = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def at_point(number: int, strike: Fate) -> bool:
@@ -49,15 +51,27 @@ async def test_whatever_is_struck_recovers(
     tell("  of which an action was repeated, with its key", sum(repeated))
 
 
-async def requests_of(storage: str, scenario: Scenario) -> int:
-    """How many storage requests the scenario makes when nothing strikes it."""
+def is_new(number: int, strike: Fate, calls: list[int]) -> bool:
+    """Whether this point leaves anything that no other does: to die before a request is to have died after the one
+    before, unless an action was called between the two."""
+    return strike is not Fate.DIE_BEFORE or number == 0 or calls[number] != calls[number - 1]
+
+
+async def calls_before_each_request(storage: str, scenario: Scenario) -> list[int]:
+    """How many calls the target has got before each storage request of the scenario, when nothing strikes it."""
     settings = settings_for(storage, PARTITIONS="1", **scenario.env)
     clock = Clock()
     async with receiving() as target, process(settings, clock) as at, process(settings, clock) as victim:
         target.answer = answering(scenario)
         await scenario.prepare(at, target.url)
+        calls: list[int] = []
+
+        async def count(line: str) -> None:
+            calls.append(len(target.hits))
+
+        victim.wire.hold = count
         await scenario.act(victim, target.url)
-        return len(victim.requests)
+        return calls
 
 
 def answering(scenario: Scenario) -> Callable[[Hit], Awaitable[web.Response]]:

@@ -30,7 +30,7 @@ class Ordeal:
     pause: tuple[float, float]
 
 
-SHORT = Ordeal(jobs=50, every=(1, 5), seconds=22, processes=2, pause=(0.3, 2))
+SHORT = Ordeal(jobs=40, every=(1, 5), seconds=14, processes=2, pause=(0.3, 2))
 LONG = Ordeal(jobs=300, every=(5, 5), seconds=120, processes=3, pause=(2, 5))
 
 
