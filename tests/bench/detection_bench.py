@@ -43,7 +43,7 @@ async def main() -> None:
                     assert await at.app.detector.tick()
                     seconds.append(time.perf_counter() - begun)
                     requests.add(len(at.requests))
-                assert requests == {3 * PARTITIONS + 2}
+                assert requests == {3 * PARTITIONS + 3}
                 print(
                     f"  {size:>9,} jobs{requests.pop():>6} requests{min(seconds):>9.2f} s on Azurite", flush=True
                 )

@@ -138,7 +138,7 @@ async def test_detection_with_nothing_due_costs_the_same_at_any_number_of_jobs(
     async with bench(storage, PARTITIONS=str(partitions)) as at:
         counts = {}
         made = 0
-        for jobs in (10, 1000, 3000) if partitions > 1 else (10, 1000):
+        for jobs in (10, 500, 2000) if partitions > 1 else (10, 500):
             await stock(at, made, jobs, target.url)
             made = jobs
             at.clock.advance(minutes=2)

@@ -59,14 +59,14 @@ def within(schedule: Schedule, first: datetime, last: datetime) -> list[datetime
     return list(takewhile(lambda instant: instant <= last, occurrences(schedule, first)))
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.data())
 def test_a_recurrence_fires_when_the_oracle_says(data: st.DataObject) -> None:
     case = Drawn(data)
     assert within(case.schedule, case.first, case.last) == case.oracle.between(case.first, case.last)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_windows_begin_when_the_oracle_says_and_meet(data: st.DataObject) -> None:
     case = Drawn(data, sliding=True)
@@ -77,7 +77,7 @@ def test_windows_begin_when_the_oracle_says_and_meet(data: st.DataObject) -> Non
     assert all(start < end for start, end in windows)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_looking_back_and_counting_agree_with_the_oracle(data: st.DataObject) -> None:
     case = Drawn(data, sliding=data.draw(st.booleans()))
@@ -93,7 +93,7 @@ def test_looking_back_and_counting_agree_with_the_oracle(data: st.DataObject) ->
         assert case.schedule.last_until(later - SECOND) == earlier
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_instants_between_seconds_are_neither_rounded_into_nor_out_of_a_point(data: st.DataObject) -> None:
     case = Drawn(data)
@@ -109,7 +109,7 @@ def test_instants_between_seconds_are_neither_rounded_into_nor_out_of_a_point(da
     assert case.schedule.count_between(point + part, point + part) == 0
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data())
 def test_times_only_go_forward_and_keep_to_start_creation_and_end(data: st.DataObject) -> None:
     case = Drawn(data)
@@ -178,7 +178,7 @@ def as_rrule(recurrence: dict[str, Any]) -> rrule.rrule:
     return rrule.rrule(frequencies[recurrence["frequency"]], dtstart=start, **options)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_without_changes_of_offset_a_rule_means_what_rrule_means(data: st.DataObject) -> None:
     recurrence = data.draw(drawn.recurrences("UTC"))

@@ -64,7 +64,7 @@ WORKS: dict[str, Callable[[str], Work]] = {
 }
 PAIRS = list(combinations_with_replacement(WORKS, 2))
 # Each so many-th interleaving is played; all of them by `make soak`.
-EACH = 37
+EACH = 53
 
 
 Rows = dict[str, list[Any]]
