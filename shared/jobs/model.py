@@ -5,7 +5,7 @@ Nothing here reads a clock or a store. `etag` is the storage version a value was
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -309,3 +309,8 @@ class Stretch:
     last: datetime
     count: int
     reason: str
+
+
+def members(value: Counters | Ended | Stretch) -> dict[str, Any]:
+    """The members of a value by name, as they are (`dataclasses.asdict` would copy all that is in them)."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}

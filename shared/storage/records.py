@@ -6,7 +6,6 @@ so "none" is the empty string. Small structures are JSON texts, large ones packe
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +31,7 @@ from shared.jobs.model import (
     Stretch,
     Waiting,
     Window,
+    members,
 )
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
 from shared.storage.formats import check_format, is_newer
@@ -212,7 +212,7 @@ def past_row(
     job_id: str, record: Ended | Stretch, history_limit: int, mark: str = "", kept: bool = True
 ) -> dict[str, Any]:
     """The history row of a run that ended, or of a stretch; of one that is not `kept`, no more than its mark."""
-    plain = {k: row_text(v) if isinstance(v, datetime) else v for k, v in asdict(record).items()}
+    plain = {k: row_text(v) if isinstance(v, datetime) else v for k, v in members(record).items()}
     return {
         "RowKey": past_key(job_id, record.seq, history_limit),
         "seq": record.seq,
@@ -264,7 +264,7 @@ def _identity(core: Core) -> dict[str, Any]:
 def _progress(core: Core) -> dict[str, Any]:
     skip = core.skipping
     return {
-        "counters": json.dumps(asdict(core.counters)),
+        "counters": json.dumps(members(core.counters)),
         "lastScheduled": _optional(core.last_scheduled),
         "floor": _optional(core.floor),
         "skipping": json.dumps([skip.seq, row_text(skip.first), skip.count]) if skip else "",

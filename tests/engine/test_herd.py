@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ class Now(Clock):
 
 
 async def test_two_thousand_jobs_at_one_second_cost_at_most_0_3_requests_each(
-    storage: str, target: Receiver
+    storage: str, target: Receiver, tell: Callable[[str, int], None]
 ) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     async with bench(storage, Now(), PARTITIONS="4") as at:
@@ -44,7 +44,7 @@ async def test_two_thousand_jobs_at_one_second_cost_at_most_0_3_requests_each(
         assert {row["seq"] for row in past} == {1}
         done = shares_when_the_first_is_done([at.app.store.jobs.partition(hit.job) for hit in target.hits])
         assert min(done.values()) >= 0.25, f"partitions do not take turns: {done}"
-        print(f"{requests} requests, {len(queue.received)} tickets; when the first partition was done: {done}")
+        tell(f"storage requests of a herd of {HERD}", requests + 2 * len(queue.received))
 
 
 def shares_when_the_first_is_done(order: list[str]) -> dict[str, float]:

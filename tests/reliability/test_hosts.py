@@ -213,7 +213,9 @@ class Fates:
         for each in SCENARIOS
     ],
 )
-async def test_whatever_is_struck_each_run_ends_once(storage: str, scenario: Scenario) -> None:
+async def test_whatever_is_struck_each_run_ends_once(
+    storage: str, scenario: Scenario, tell: Callable[[str, int], None]
+) -> None:
     settings = settings_for(storage, PARTITIONS="1")
     clock = Clock(NOON)
     post = Post(clock)
@@ -231,7 +233,7 @@ async def test_whatever_is_struck_each_run_ends_once(storage: str, scenario: Sce
                 await strike(post, scenario, play, settings, Fates([Fate.DONE] * number + [fate]))
             except Exception as error:
                 raise AssertionError(f"{fate.value}, request {number}: {lines[number]}") from error
-        print(f"{scenario.name}: {len(points)} points")
+        tell("storage requests of hosts struck (after, answer lost)", len(points))
         assert len(points) >= 2
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,7 +37,7 @@ LONG = Ordeal(jobs=300, every=(5, 5), seconds=120, processes=3, pause=(2, 5))
 
 @pytest.mark.parametrize("ordeal", [SHORT, pytest.param(LONG, marks=pytest.mark.soak)], ids=["short", "long"])
 async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_as_missed(
-    storage: str, target: Receiver, ordeal: Ordeal
+    storage: str, target: Receiver, ordeal: Ordeal, tell: Callable[[str, int], None]
 ) -> None:
     dice = random.Random(SEED)
 
@@ -72,7 +73,9 @@ async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_
         assert not await at.rows("run")
     check(every, begins, end, target.hits, histories)
     keys = [hit.key for hit in target.hits]
-    print(f"{kills} kills: {len(set(keys))} occurrences fired, {len(keys) - len(set(keys))} actions repeated")
+    tell("processes killed at work", kills)
+    tell("  occurrences they fired", len(set(keys)))
+    tell("  actions repeated, with their keys", len(keys) - len(set(keys)))
     assert len(keys) > len(set(keys)), "no kill met an action in flight: the story tells nothing"
 
 
