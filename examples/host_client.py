@@ -109,7 +109,9 @@ class Instance:
             self.lost = True
             self.host.forget(self)
             raise
-        self.version, self.state = saved["version"], changes.get("state") or self.state
+        self.version = saved["version"]
+        if changes.get("state") is not None:
+            self.state = changes["state"]
 
 
 class Host:

@@ -165,7 +165,7 @@ class Bench:
     async def fire_only(self, job_id: str) -> None:
         """Fires what is due and starts nothing, as a pass that dies right after its transactions would."""
         partition = self.app.store.jobs.partition(job_id)
-        crew = _Abandoned(partition, self.app.workshop)
+        crew = Abandoned(partition, self.app.workshop)
         await self.app.dispatcher.round(partition, self.clock(), crew)
 
     async def take_runs(self) -> None:
@@ -188,7 +188,9 @@ class Bench:
         return value
 
 
-class _Abandoned(Crew):
+class Abandoned(Crew):
+    """The crew of a process that dies before it starts anything."""
+
     def start(self, run: Any) -> None:
         pass
 

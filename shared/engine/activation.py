@@ -93,7 +93,9 @@ class GenericHost:
         2. Claims each attempt, with the time of the next one. A crash after it: the next attempt comes then.
         3. Sends the requests. Their answers are logged; what counts is whether a host registers.
         """
-        due = [name for name in runnable.activatable if name not in wakes or wakes[name].next_at <= now]
+        longest = BACK_OFF_LONGEST + 2 * SKEW  # a later time was written by a wrong clock
+        waits = {name for name, wake in wakes.items() if now < wake.next_at <= now + longest}
+        due = [name for name in runnable.activatable if name not in waits]
         some = random.sample(due, min(len(due), MOST_AT_ONCE))
         parameters = await self._search.parameters(replace(runnable, activatable=some))
         if parameters:

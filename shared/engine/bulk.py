@@ -11,7 +11,7 @@ from uuid import uuid4
 from shared.engine.admin import Admin, Conditions
 from shared.engine.announce import Announcer
 from shared.engine.handwork import Handwork
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, NewerFormat
 from shared.jobs.model import Job, Run, State, Waiting
 from shared.storage.jobs import Jobs, creation
 from shared.storage.table import Refused, Write, pack_units
@@ -137,11 +137,18 @@ class Bulk:
             await self._jobs.create_all(partition, [write for draft in batch for write in draft.writes])
         except Refused:
             if not await self._jobs.wrote(batch[0].job.id, batch[0].mark):
-                return {draft.job.id for draft in batch if await self._jobs.get(draft.job.id)}
+                return {draft.job.id for draft in batch if await self._exists(draft.job.id)}
         for draft in batch:
             draft.order.done(201, draft.job)
         await self._announcer.written(partition, [due for d in batch if (due := d.job.baton_due)], now)
         return None
+
+    async def _exists(self, job_id: str) -> bool:
+        """Whether there is such a job, be it one that this version cannot read: then that is told of it alone."""
+        try:
+            return await self._jobs.get(job_id) is not None
+        except (NewerFormat, KeyError, ValueError, TypeError):
+            return True
 
     def _operation(self, order: Order, now: datetime) -> Callable[[], Awaitable[None]]:
         """What carries out an order on its own."""

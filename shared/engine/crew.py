@@ -207,15 +207,16 @@ class Crew:
             self._quiet.set()
 
     async def _commit_ready(self) -> None:
-        """Commits how runs leave: those that count at a gate one by one, the others in bulk. What goes wrong
-        with some is no matter of the others."""
+        """Commits how runs leave: in bulk, and those that count at a gate one by one, last since they may take
+        long. What goes wrong with some is no matter of the others."""
         ready, self._ready = self._ready, []
         for unit in ready:
             if isinstance(unit, Ending):
                 await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
         gated = [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]
         free = [unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)]
-        for batch in [[unit] for unit in gated] + list(pack_units(free)):
+        batches: list[Sequence[Ending | Rest]] = [*pack_units(free), *([unit] for unit in gated)]
+        for batch in batches:
             try:
                 await self._commit(batch)
             except Exception:

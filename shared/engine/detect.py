@@ -12,6 +12,7 @@ from shared.jobs.times import SECOND, floor_second
 from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger, Progress
 from shared.storage.runs import Runs
+from shared.storage.table import StoreFailed
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
 
@@ -88,7 +89,12 @@ class Detector:
         horizon = floor_second(now + self._horizon)
         since = max(progress.reach, now - OVERDUE) if progress else now - OVERDUE
         seen = await asyncio.gather(*(self._partition(p, now, since, horizon) for p in self._jobs.partitions))
-        await self._watch.cycle(now)
+        try:
+            await self._watch.cycle(now)
+        except StoreFailed:
+            raise
+        except Exception:  # whatever a damaged row can make it raise: the jobs of this app are no matter of hosts
+            log.exception("the search for hosts' work failed", extra={"action": "detect"})
         newer = sum(of.newer for of in seen)
         ended = Progress(
             reach=horizon, cycle_ended=self._clock(), newer=newer, etag=progress.etag if progress else ""

@@ -161,16 +161,17 @@ class Dispatcher:
         now, capacity = self._shop.clock(), self._shop.capacity
         free = await self._free(partition, now)
         room = capacity.reserve(len(free))
-        if free and room == 0:
+        waited = bool(free) and room == 0
+        if waited:
             room = await self._stand_in_line(partition, len(free))
             if room == 0:
                 return
-            now = self._shop.clock()
-            free = await self._free(partition, now)
         async with Crew(partition, self._shop) as crew:
             try:
-                for run in await self._take(partition, [r for r in free[:room] if isinstance(r, Run)], now):
-                    crew.start(run)
+                if waited:
+                    now = self._shop.clock()
+                    free = await self._free(partition, now)
+                await self._take(partition, [r for r in free[:room] if isinstance(r, Run)], now, crew)
                 for idle in [r for r in free[:room] if isinstance(r, Idle)]:
                     if loaded := await self._line.loader.take(idle, self._owner, now + self._shop.lock_duration):
                         crew.start(loaded)
@@ -212,10 +213,11 @@ class Dispatcher:
             await self._line.tickets.send(Ticket(partition))
         return room
 
-    async def _take(self, partition: str, runs: list[Run], now: datetime) -> list[Run]:
-        """Locks the runs, each at the version it was read; those somebody else took are left out."""
+    async def _take(self, partition: str, runs: list[Run], now: datetime, crew: Crew) -> None:
+        """Locks the runs, each at the version it was read, and starts them as soon as they are; those somebody
+        else took are left out."""
         if not runs:
-            return []
+            return
         locked = [
             replace(
                 run,
@@ -226,13 +228,16 @@ class Dispatcher:
             for run in runs
         ]
         try:
-            return await self._shop.runs.lock(partition, locked)
+            mine = await self._shop.runs.lock(partition, locked)
         except Refused:
-            if len(runs) == 1:
-                return await self._own_lock(locked[0])
-            middle = len(runs) // 2
-            first = await self._take(partition, runs[:middle], now)
-            return first + await self._take(partition, runs[middle:], now)
+            if len(runs) > 1:
+                middle = len(runs) // 2
+                await self._take(partition, runs[:middle], now, crew)
+                await self._take(partition, runs[middle:], now, crew)
+                return
+            mine = await self._own_lock(locked[0])
+        for run in mine:
+            crew.start(run)
 
     async def _own_lock(self, wanted: Run) -> list[Run]:
         """A lock that was refused may be one's own whose answer was lost."""

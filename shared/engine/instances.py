@@ -114,8 +114,11 @@ class InstanceLoader:
             await pause(races)
             run, idle = await self._found(asked, host)
             now = clock()
-            if run.owner == host.id:
-                return run  # by a request whose answer was lost
+            if run.owner == host.id:  # by a request whose answer was lost
+                if held := await self._relocked(run, now + self._lease):
+                    return held
+                races += 1
+                continue
             if idle is None and run.locked_until is not None and now <= run.locked_until + SKEW:
                 delay = next(delays_left, math.inf)
                 waited += delay
@@ -144,7 +147,11 @@ class InstanceLoader:
         if idle is not None:
             return await self._loader.take(idle, host.id, until)
         takeovers = run.takeovers + (1 if run.owner else 0)
-        wanted = replace(run, owner=host.id, locked_until=until, takeovers=takeovers)
+        return await self._relocked(replace(run, owner=host.id, takeovers=takeovers), until)
+
+    async def _relocked(self, run: Run, until: datetime) -> Run | None:
+        """The run, locked until then, unless it has changed."""
+        wanted = replace(run, locked_until=until)
         with suppress(Refused):
             (locked,) = await self._runs.lock(self._runs.partition(run.job_id), [wanted])
             return locked

@@ -197,15 +197,19 @@ class Leaver:
             if current is None:
                 await self._found_done(ending, left)
                 return None
+            if current.etag == unit.run.etag and unit.slot is not None and await self._is_at_fault(unit):
+                message = "it cannot be recorded, and is left to its lease"
+                log.error(message, extra={"action": "complete", **about(ending.run)})
+                return None
             return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
         _count([unit])
         self._let_through(unit, etags, left)
         return None
 
     async def _is_at_fault(self, unit: Ending) -> bool:
-        """Whether nobody has changed the job whose gate the refused unit goes through."""
+        """Whether nobody has changed the job whose gate the refused unit goes through; or there is none."""
         job = await self._jobs.get(unit.run.job_id)
-        return job is not None and unit.change is not None and job.etag == unit.change.job.etag
+        return job is None or (unit.change is not None and job.etag == unit.change.job.etag)
 
     async def _in_its_slot(self, ending: Ending) -> Ending:
         """The ending, its slot read if the job has got so far that a later record may lie there."""

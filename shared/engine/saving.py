@@ -14,7 +14,6 @@ from shared.engine.hosting import Hosting, is_held
 from shared.engine.leave import when_due
 from shared.engine.perform import ended_as
 from shared.errors import InstanceLockLost, NotFound, StaleInstanceVersion, Unavailable
-from shared.jobs.definition import load_definition
 from shared.jobs.hostwork import Completion, Saving, moment
 from shared.jobs.instance import check_result, pack_state
 from shared.jobs.model import Run, Status
@@ -102,10 +101,8 @@ class Saver:
         if idle is not None or asked.complete is None:
             return idle is not None and idle.run.mark == mark
         with suppress(NotFound):
-            job = await self._admin.get(asked.job_id)
-            limit = load_definition(job.core.definition).history_limit
-            slot = await self._runs.slot(asked.job_id, asked.run, limit)
-            return bool(slot) and slot["mark"] == mark
+            await self._admin.get(asked.job_id)
+            return await self._runs.is_recorded(asked.job_id, asked.run, mark)
         return False
 
 

@@ -4,6 +4,7 @@ They lie in a partition of their own: `host:{id}`, `event:{serviceType}`, `wake:
 """
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +12,8 @@ from datetime import datetime
 from shared.jobs.times import from_row_text, row_text
 from shared.storage.rows import type_of_text, type_text
 from shared.storage.table import Refused, Row, Table, Verb, Write
+
+log = logging.getLogger("timerjobs.store")
 
 PARTITION = "hosts"
 
@@ -58,15 +61,10 @@ class Hosts:
         """All of it, by one reading."""
         census = Census()
         for row in await self._table.scan(PARTITION, " ", "\x7f"):
-            kind, _, name = row["RowKey"].partition(":")
-            if kind == "host":
-                census.hosts.append(_host(row))
-            elif kind == "event":
-                census.raised.add(type_of_text(name))
-            elif kind == "wake":
-                census.wakes[type_of_text(name)] = _wake(row)
-            elif kind == "used":
-                census.used = True
+            try:
+                _count(census, row)
+            except (KeyError, ValueError, TypeError):
+                log.exception("a row of hosts cannot be read: %s", row["RowKey"], extra={"action": "read"})
         return census
 
     async def use(self) -> None:
@@ -123,6 +121,18 @@ class Hosts:
         except Refused:
             return False
         return True
+
+
+def _count(census: Census, row: Row) -> None:
+    kind, _, name = row["RowKey"].partition(":")
+    if kind == "host":
+        census.hosts.append(_host(row))
+    elif kind == "event":
+        census.raised.add(type_of_text(name))
+    elif kind == "wake":
+        census.wakes[type_of_text(name)] = _wake(row)
+    elif kind == "used":
+        census.used = True
 
 
 def _event_key(service_type: str) -> str:

@@ -19,6 +19,9 @@ from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
 # so much later than it says, its owner so much earlier.
 SKEW = timedelta(seconds=5)
 
+# How many readings of rows that are not to be had are passed over in search of others.
+PAGES = 10
+
 log = logging.getLogger("timerjobs.store")
 
 
@@ -63,17 +66,24 @@ class Runs:
         a newer format are left to newer versions.
         """
         where = f"{READABLE} and ({_is_free(now, lock_duration)})"
-        rows = await self._table.scan(partition, *ALL_RUNS, limit=limit, where=where)
-        runs = []
-        for row in rows:
-            try:
-                run = read_run(row)
-                if not await self._awaits_newer(partition, run):
-                    runs.append(run)
-            except (KeyError, ValueError, TypeError):
-                job_id = row["RowKey"].split(":")[1]
-                log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read", "job": job_id})
-        return runs
+        (low, high), runs = ALL_RUNS, list[Run]()
+        for _ in range(PAGES):
+            rows = await self._table.scan(partition, low, high, limit=limit, where=where)
+            runs += [run for row in rows if (run := await self._read(partition, row))]
+            if len(rows) < limit or len(runs) >= limit:
+                break
+            low = f"{rows[-1]['RowKey']}!"
+        return runs[:limit]
+
+    async def _read(self, partition: str, row: Row) -> Run | None:
+        """A free run; None if it cannot be read, or awaits a newer version."""
+        try:
+            run = read_run(row)
+            return None if await self._awaits_newer(partition, run) else run
+        except (KeyError, ValueError, TypeError):
+            job_id = row["RowKey"].split(":")[1]
+            log.exception("a run cannot be read: %s", row["RowKey"], extra={"action": "read", "job": job_id})
+            return None
 
     async def _awaits_newer(self, partition: str, run: Run) -> bool:
         """Whether a run that was held before counts at the gate of a job of a newer format: it could be executed
@@ -123,6 +133,11 @@ class Runs:
     async def slot(self, job_id: str, seq: int, history_limit: int) -> Row:
         """The history row in this run's slot, or {}."""
         return await self._table.get(self.partition(job_id), past_key(job_id, seq, history_limit)) or {}
+
+    async def is_recorded(self, job_id: str, seq: int, mark: str) -> bool:
+        """Whether the run's record bears this mark, in whatever slot: the limit may have changed meanwhile."""
+        rows = await self._table.scan(self.partition(job_id), *job_range("past", job_id), select=["seq", "mark"])
+        return any((row["seq"], row["mark"]) == (seq, mark) for row in rows)
 
     async def of_job(self, job_id: str) -> list[Run]:
         """The job's executing runs, oldest first. Raises NewerFormat if one of them is newer."""

@@ -10,7 +10,7 @@ from aiohttp import web
 from shared.engine.crew import Crew
 from shared.engine.lease import Lease, LeaseLost
 from shared.storage.table import Verb, Write
-from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job, until
+from tests.harness import NOON, Abandoned, Bench, Hit, Receiver, bench, http_job, until
 
 FIRED_BY = "x-timerjobs-attempt"
 
@@ -66,7 +66,7 @@ async def test_five_take_overs_without_getting_further_end_the_run_failed(at: Be
         at.clock.advance(seconds=66)
         for partition in at.partitions:
             free = await at.app.store.runs.free(partition, at.clock(), at.app.settings.lock_duration, 100)
-            await at.app.dispatcher._take(partition, free, at.clock())  # and then it dies
+            await at.app.dispatcher._take(partition, free, at.clock(), Abandoned(partition, at.app.workshop))
     at.clock.advance(seconds=66)
     await at.take_runs()
     assert not target.hits
