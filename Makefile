@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 PORT ?= 7071
-# Processes that tests run in, each with an Azurite of its own.
-WORKERS ?= 2
+# Processes that tests run in, each with an Azurite of its own; they wait a lot, so more than a small machine has cores.
+WORKERS ?= 3
 
 PY := .venv/bin/python
 # A stamp is touched when all of its part is installed, so an interrupted install leaves none.

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from shared.errors import Fault, Misconfigured
 from shared.jobs.fields import QUEUE_NAME
+from shared.jobs.times import duration_text
 from shared.recurrence import parse_duration
 
 T = TypeVar("T")
@@ -202,7 +203,7 @@ def _duration(low: timedelta, high: timedelta) -> Callable[[str], timedelta]:
     def parse(text: str) -> timedelta:
         duration = parse_duration(text)
         if not low <= duration <= high:
-            raise ValueError(f"must last from {low} to {high}, not {text!r}")
+            raise ValueError(f"must last from {duration_text(low)} to {duration_text(high)}, not {text!r}")
         return duration
 
     return parse
