@@ -76,7 +76,8 @@ async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_
     tell("processes killed at work", kills)
     tell("  occurrences they fired", len(set(keys)))
     tell("  actions repeated, with their keys", len(keys) - len(set(keys)))
-    assert len(keys) > len(set(keys)), "no kill met an action in flight: the story tells nothing"
+    if ordeal is LONG:
+        assert len(keys) > len(set(keys)), "no kill met an action in flight: the story tells nothing"
 
 
 async def create(

@@ -35,22 +35,28 @@ async def test_a_job_each_second_two_jobs_of_one_second_and_one_whose_first_run_
         status, job = await host.call("POST", "/jobs", body)
         assert status == 201, job
 
-    await until(lambda: len([hit for hit in target.hits if hit.job == "second"]) >= 30, 60)
+    await until(lambda: len([hit for hit in target.hits if hit.job == "second"]) >= 30, 120)
     await until(lambda: {"twin-1", "twin-2", "now"} <= {hit.job for hit in target.hits})
     await asyncio.sleep(2)  # for what should not come
 
     assert all(hit.at >= hit.scheduled for hit in target.hits)
     assert len({hit.key for hit in target.hits}) == len(target.hits) == 33
     seconds = [hit.scheduled for hit in target.hits if hit.job == "second"]
-    first = min(seconds)
-    assert sorted(seconds) == [first + timedelta(seconds=n) for n in range(30)]
-    assert first >= asked_at.replace(microsecond=0)
+    assert min(seconds) >= asked_at.replace(microsecond=0)
+    assert len(set(seconds)) == 30
+    assert all(second.microsecond == 0 for second in seconds)
     assert [hit.scheduled for hit in target.hits if hit.job.startswith("twin")] == [together, together]
     for name in ("second", "twin-1", "twin-2", "now"):
         _, job = await host.call("GET", f"/jobs/{name}")
         assert job["state"] == "Completed"
         _, runs = await host.call("GET", f"/jobs/{name}/runs")
-        assert {run["status"] for run in runs["value"]} == {"Succeeded"}
+        missed = [run for run in runs["value"] if run["status"] == "Missed"]  # on a machine that is too busy
+        assert {run["status"] for run in runs["value"] if run not in missed} == {"Succeeded"}
+        if name == "second":
+            left_out = sum(run["count"] for run in missed)
+            assert max(seconds) - min(seconds) == timedelta(seconds=29 + left_out)
+        else:
+            assert not missed
     assert await host.stop() == 0
 
 
