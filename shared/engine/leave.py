@@ -144,8 +144,7 @@ class Leaver:
         current = await self._held_row(run)
         if current is not None:
             if current.etag == run.etag and not isinstance(unit, Rest) and unit.slot is not None:
-                message = "it cannot be recorded, and is left to its lease"
-                log.error(message, extra={"action": "complete", **about(run)})
+                _log_at_fault(run)
             elif isinstance(unit, Rest):
                 as_it_is = replace(run, etag=current.etag, gated=current.gated)
                 await self._commit(partition, [replace(unit, run=as_it_is)], left)
@@ -198,8 +197,7 @@ class Leaver:
                 await self._found_done(ending, left)
                 return None
             if current.etag == unit.run.etag and unit.slot is not None and await self._is_at_fault(unit):
-                message = "it cannot be recorded, and is left to its lease"
-                log.error(message, extra={"action": "complete", **about(ending.run)})
+                _log_at_fault(ending.run)
                 return None
             return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
         _count([unit])
@@ -284,6 +282,11 @@ def _rested(unit: Ending | Rest, left: Left) -> None:
 def _log_lost(run: Run) -> None:
     message = "left by nobody here: it was taken over, cancelled or removed"
     log.warning(message, extra={"action": "complete", **about(run)})
+
+
+def _log_at_fault(run: Run) -> None:
+    message = "it cannot be recorded, and is left to its lease"
+    log.error(message, extra={"action": "complete", **about(run)})
 
 
 def _count(endings: Iterable[Ending]) -> None:
