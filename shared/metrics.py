@@ -15,6 +15,7 @@ _skipped = _meter.create_counter("timerjobs.skipped", "{occurrence}")
 _succeeded = _meter.create_counter("timerjobs.succeeded", "{run}")
 _failed = _meter.create_counter("timerjobs.failed", "{run}")
 _cancelled = _meter.create_counter("timerjobs.cancelled", "{run}")
+faults = _meter.create_counter("timerjobs.faults", "{fault}")
 storage_requests = _meter.create_counter("timerjobs.storage_requests", "{request}")
 
 _SECONDS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 3600]
@@ -24,12 +25,15 @@ detection_duration = _meter.create_histogram(
 )
 overdue_age = _meter.create_gauge("timerjobs.overdue_age", "s")
 newer_rows = _meter.create_gauge("timerjobs.newer_rows", "{row}")
+slots_taken = _meter.create_gauge("timerjobs.slots_taken", "{slot}")
+runs_without_slot = _meter.create_counter("timerjobs.runs_without_slot", "{run}")
 
 _BY_OUTCOME = {
     Status.SUCCEEDED: _succeeded,
     Status.FAILED: _failed,
     Status.TIMED_OUT: _failed,
     Status.CANCELLED: _cancelled,
+    Status.MISSED: _missed,
 }
 
 

@@ -54,6 +54,9 @@ class Settings:
     instance_completion_action: str
     instance_locked_exception_action: str
     max_executing: int
+    max_executing_per_job: int
+    max_waiting_per_job: int
+    max_connections_per_host: int
     default_max_lateness: timedelta
     events_queue: str
     queue_targets: str
@@ -100,6 +103,9 @@ def read_settings(env: Mapping[str, str]) -> Settings:
             "INSTANCE_LOCKED_EXCEPTION_ACTION", "NoRetry", _one_of("NoRetry", "BasicRetry", "AggressiveRetry")
         ),
         max_executing=read("MAX_EXECUTING", "200", _integer(1, 10_000)),
+        max_executing_per_job=read("MAX_EXECUTING_PER_JOB", "50", _integer(1, 10_000)),
+        max_waiting_per_job=read("MAX_WAITING_PER_JOB", "100", _integer(1, 1000)),
+        max_connections_per_host=read("MAX_CONNECTIONS_PER_HOST", "50", _integer(1, 10_000)),
         default_max_lateness=read("DEFAULT_MAX_LATENESS", "PT1H", _duration(timedelta(0), 366 * DAY)),
         events_queue=read("EVENTS_QUEUE", "", lambda text: text and _name(QUEUE_NAME, "a queue")(text)),
         queue_targets=read("QUEUE_TARGETS", "", str),

@@ -32,7 +32,7 @@ from shared.engine.aiming import Aimer
 from shared.engine.announce import Announcer
 from shared.engine.bulk import Bulk
 from shared.engine.clock import Clock, utc_now
-from shared.engine.crew import Capacity, Workshop
+from shared.engine.crew import Workshop
 from shared.engine.detect import Detector
 from shared.engine.dispatch import Dispatcher, Line
 from shared.engine.events import Events
@@ -40,12 +40,15 @@ from shared.engine.fire import Firer
 from shared.engine.handwork import Handwork
 from shared.engine.hosting import GRACE, Hosting
 from shared.engine.instances import RETRIES, InstanceLoader
+from shared.engine.invocations import Invocations
 from shared.engine.leave import Leaver
 from shared.engine.loading import Loader
 from shared.engine.perform import Performer
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.engine.saving import Saver
+from shared.engine.slots import Slots
+from shared.engine.taking import Taker
 from shared.engine.workflows import Performers
 from shared.errors import Fault, Misconfigured
 from shared.jobs.limits import Limits
@@ -236,24 +239,29 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     loader = Loader(store.loads, store.runs)
     lease = settings.host_lock_renewal_period + GRACE
     longest_lock = max(settings.lock_duration, lease)
+    slots = Slots(settings.max_executing, settings.max_executing_per_job)
     workshop = Workshop(
         runs=store.runs,
-        performer=Performers(Performer(parts.actions, clock), clock),
-        leaver=Leaver(store.jobs, store.runs, owner, settings.lock_duration, clock, keeps),
+        performer=Performers(Performer(parts.actions, slots, clock), clock),
+        leaver=Leaver(store.jobs, store.runs, slots, owner, settings.lock_duration, clock, keeps),
         announcer=announcer,
         events=events,
-        capacity=Capacity(settings.max_executing),
+        slots=slots,
         lock_duration=settings.lock_duration,
         longest_lock=longest_lock,
         clock=clock,
     )
+    aimer = Aimer(store.jobs, store.runs, settings.default_max_lateness, settings.max_waiting_per_job)
+    invocations = Invocations()
+    closing.push_async_callback(invocations.close)
     line = Line(
         timers=store.timers,
         tickets=store.tickets,
         announcer=announcer,
-        firer=Firer(store.timers, store.runs, Aimer(store.jobs, settings.default_max_lateness), events, clock),
+        firer=Firer(store.timers, store.runs, aimer, events, clock),
         remover=remover,
-        loader=loader,
+        taker=Taker(workshop, loader, owner, settings.default_max_lateness),
+        invocations=invocations,
     )
     search = Search(store.hosts, store.loads, store.jobs.partitions, lease)
     generic = GenericHost(store.hosts, search, parts.session)

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -165,8 +165,19 @@ class Bench:
     async def fire_only(self, job_id: str) -> None:
         """Fires what is due and starts nothing, as a pass that dies right after its transactions would."""
         partition = self.app.store.jobs.partition(job_id)
-        crew = Abandoned(partition, self.app.workshop)
+        crew = Abandoned(partition, self.app.workshop, self.clock())
         await self.app.dispatcher.round(partition, self.clock(), crew)
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """A process that has no slot free: what it fires waits for an executor."""
+        slots = self.app.workshop.slots
+        taken = [f"another-{number}" for number in range(slots.free)]
+        for job_id in taken:
+            slots.add(job_id)
+        yield
+        for job_id in taken:
+            slots.give(job_id)
 
     async def take_runs(self) -> None:
         """A `runs` ticket in each partition."""
@@ -192,7 +203,7 @@ class Abandoned(Crew):
     """The crew of a process that dies before it starts anything."""
 
     def start(self, run: Any) -> None:
-        pass
+        self._shop.slots.give(run.job_id)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from shared import metrics
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.opening import released_run
+from shared.engine.opening import run_of
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Conflict, NewerFormat, NotFound, PreconditionFailed, Unavailable
@@ -221,7 +221,7 @@ class Admin:
         change, gated = await self._at_bound(old, change)
         new = change.job
         limit = load_definition(new.core.definition).history_limit
-        runs = [released_run(new, place, now, "", now, mark) for place in change.released]
+        runs = [run_of(new, place, now, gated=True, mark=mark) for place in change.released]
         await self._tell(new, change.records, now, old)
         try:
             await self._jobs.replace(

@@ -1,51 +1,64 @@
 """Aiming: a due timer becomes the shot that carries out its turn. Reads the job's row only where it has a gate."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shared.engine.slots import Reserved
+from shared.engine.workflows import is_own
 from shared.jobs.definition import Definition, load_definition, load_timing
 from shared.jobs.model import BadTimer, Baton, Idle, Run
 from shared.jobs.plan import Timing, Turn, plan_turn, refreshed
 from shared.jobs.transitions import removal_time
 from shared.storage.jobs import Jobs
+from shared.storage.runs import Runs
 from shared.storage.shots import Shot, aim, wake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """Who fires, and when: `owner` locks runs until `locked_until`, to start them itself; `mark` names the pass
-    in what it writes."""
+    """Who fires, and when: `owner` locks runs that get a slot until `locked_until`, to start them itself: `start`
+    is given each as soon as it is committed. `mark` names the pass in what it writes."""
 
     partition: str
     now: datetime
     owner: str
     mark: str
-    room: int
+    reserved: Reserved
+    start: Callable[[Run], None]
     locked_until: datetime
+
+    def locked(self, run: Run) -> Run:
+        """The run, locked to be started here if it is the app's own and gets a slot."""
+        if not (is_own(run.service_type) and self.reserved.take(run.job_id)):
+            return run
+        return replace(run, owner=self.owner, locked_until=self.locked_until)
 
 
 class Aimer:
-    """Aims at due timers."""
+    """Aims at due timers. No more than `most_waiting` runs of a job wait for an executor; further occurrences are
+    skipped."""
 
-    def __init__(self, jobs: Jobs, default_max_lateness: timedelta) -> None:
+    def __init__(self, jobs: Jobs, runs: Runs, default_max_lateness: timedelta, most_waiting: int) -> None:
         self._jobs = jobs
+        self._runs = runs
         self._default_max_lateness = default_max_lateness
+        self._most_waiting = most_waiting
 
-    async def aim(self, timer: Baton | Idle | BadTimer, this: Pass, room: int) -> Shot:
-        """The shot of one timer, its run locked if there is `room` for it.
+    async def aim(self, timer: Baton | Idle | BadTimer, this: Pass) -> Shot:
+        """The shot of one timer, its run locked if there is a slot for it.
 
         Raises whatever a stored definition can make planning raise.
         """
         if isinstance(timer, BadTimer):
             raise ValueError(timer.why)
         if isinstance(timer, Idle):
-            short = load_definition(timer.run.definition).is_short
-            return wake(timer, _lock(replace(timer.run, mark=this.mark), this, room > 0 and short))
+            return wake(timer, this.locked(replace(timer.run, mark=this.mark)))
         definition = load_definition(timer.core.definition)
         timing = load_timing(timer.core.definition, timer.job_id, timer.core.anchor, self._default_max_lateness)
-        return await self._turn(timer, definition, timing, this, room)
+        return await self._turn(timer, definition, timing, this)
 
-    async def _turn(self, baton: Baton, definition: Definition, timing: Timing, this: Pass, room: int) -> Shot:
+    async def _turn(self, baton: Baton, definition: Definition, timing: Timing, this: Pass) -> Shot:
         job = await self._jobs.get(baton.job_id) if timing.bound else None
         if timing.bound and job is None:
             raise ValueError("its job does not exist")
@@ -70,13 +83,19 @@ class Aimer:
                 activation=definition.activation,
                 mark=this.mark,
             )
-            run = _lock(fired, this, room > 0 and definition.is_short)
+            run = this.locked(fired)
+            if not run.owner and (crowded := await self._crowded(fired, timing)):
+                assert pending
+                turn, run = plan_turn(baton.core, pending, timing, gate, this.now, crowded), None
         until = removal_time(this.now, definition.delete_after)
         shot = aim(baton, turn, run, definition.history_limit, job, until, this.mark)
         return replace(shot, was_due=timing.due(turn.fires)) if turn.fires else shot
 
-
-def _lock(run: Run, this: Pass, inline: bool) -> Run:
-    if not inline:
-        return run
-    return replace(run, owner=this.owner, locked_until=this.locked_until)
+    async def _crowded(self, run: Run, timing: Timing) -> str:
+        """Why a further run of the job may not wait for an executor; '' if it may. One request, if it is to be
+        asked: a gate bounds its runs by itself, a `Once` has one occurrence, and hosts elsewhere take what they
+        can."""
+        if run.gated or timing.max_lateness is None or not is_own(run.service_type):
+            return ""
+        waiting = await self._runs.waiting(run.job_id, run.service_type, self._most_waiting)
+        return f"waiting for an executor: {waiting}; no more runs may be" if waiting >= self._most_waiting else ""

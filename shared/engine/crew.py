@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import TracebackType
+from typing import Any, TypeVar
 
+from shared import metrics
 from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
 from shared.engine.events import Events
@@ -14,6 +16,7 @@ from shared.engine.lease import Lease, LeaseLost
 from shared.engine.leave import Leaver
 from shared.engine.logs import about
 from shared.engine.perform import Resting
+from shared.engine.slots import Slots
 from shared.engine.workflows import Performers
 from shared.jobs.model import Run
 from shared.storage.endings import Ending, Rest
@@ -22,60 +25,10 @@ from shared.storage.table import pack_units
 
 log = logging.getLogger("timerjobs.execute")
 
+T = TypeVar("T")
+
 GATHER = 0.05  # seconds that a completion waits for others while runs are executing
-PATIENCE = 5.0  # seconds for which one stands in line for room
 FULL = 33  # completions that fill a transaction
-
-
-class Capacity:
-    """How many runs this process executes at once. Passes reserve what they may start before they look for it."""
-
-    def __init__(self, limit: int) -> None:
-        self.executing = 0
-        self.in_line = 0
-        self.patience = PATIENCE
-        self._limit = limit
-        self._reserved = 0
-        self._line = asyncio.Lock()  # first come, first served
-        self._freed = asyncio.Event()
-
-    def reserve(self, most: int) -> int:
-        """Room for up to `most` runs; give it back by `release` when they have started."""
-        room = max(0, min(most, self._free))
-        self._reserved += room
-        return room
-
-    def has_room(self, most: int) -> bool:
-        """Whether there is room for them all, and nobody stands in line for it."""
-        return not self.in_line and self._free >= most
-
-    async def stand_in_line(self, most: int) -> int:
-        """As `reserve`, but waits until there is room for all of them; after 5 s it takes what there is."""
-        self.in_line += 1
-        try:
-            async with asyncio.timeout(self.patience), self._line:
-                while self._free < min(most, self._limit):
-                    self._freed.clear()
-                    await self._freed.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self.in_line -= 1
-        return self.reserve(most)
-
-    def release(self, room: int) -> None:
-        """Gives back what was reserved."""
-        self._reserved -= room
-        self._freed.set()
-
-    def ended(self) -> None:
-        """A run is no longer executing."""
-        self.executing -= 1
-        self._freed.set()
-
-    @property
-    def _free(self) -> int:
-        return self._limit - self.executing - self._reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,25 +41,30 @@ class Workshop:
     leaver: Leaver
     announcer: Announcer
     events: Events
-    capacity: Capacity
+    slots: Slots
     lock_duration: timedelta
     longest_lock: timedelta
     clock: Clock
 
 
 class Crew:
-    """Executes the runs of one partition that a pass hands it. Leaving the context awaits them all."""
+    """Executes the runs of one partition that a pass hands it. Leaving the context awaits them all.
 
-    def __init__(self, partition: str, shop: Workshop) -> None:
+    What their ends let through a gate is executed here too, until the instant `until`.
+    """
+
+    def __init__(self, partition: str, shop: Workshop, until: datetime) -> None:
         self._partition = partition
         self._shop = shop
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._until = until
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._slots: set[tuple[str, int]] = set()  # the runs that have one
         self._ready: list[Ending | Rest] = []
         self._changed = asyncio.Event()
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._told = asyncio.Event()
+        self._quiet = True  # nothing is executing, and all has been committed
+        self._put_back = False  # the end of a run has put a baton back that is due already
         self._closing = False
-        self.again = False  # whether the end of a run has put a baton back that is due already
 
     async def __aenter__(self) -> "Crew":
         self._completer = asyncio.create_task(self._complete_all())
@@ -122,35 +80,68 @@ class Crew:
                 await self._completer
         finally:  # only a cancelled pass leaves anything to cancel
             await _cancelled(*self._tasks, self._completer)
+            for job_id, _ in self._slots:
+                self._shop.slots.give(job_id)
+            self._slots.clear()
 
-    async def settled(self) -> None:
-        """Waits until nothing is executing and all has been committed."""
-        await self._quiet.wait()
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is executing, and all has been committed."""
+        return self._quiet
+
+    async def put_back(self) -> bool:
+        """Waits until the end of a run has put a baton back that is due; False once nothing is executing."""
+        while not self._put_back and not self._quiet:
+            self._told.clear()
+            await self._told.wait()
+        put_back, self._put_back = self._put_back, False
+        return put_back
 
     def start(self, run: Run) -> None:
-        """Begins to execute a run that this process has locked."""
-        self._shop.capacity.executing += 1
-        self._quiet.clear()
-        task = asyncio.create_task(self._execute(run))
-        self._tasks.add(task)
+        """Begins to execute a run that this process has locked, and that has a slot."""
+        self._slots.add((run.job_id, run.seq))
+        task = self._begin(self._execute(run))
         task.add_done_callback(lambda task: self._finished(task, run))
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begins what is to be awaited like a run."""
+        self._begin(work)
+
+    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        self._quiet = False
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        self._changed.set()
+        if not task.cancelled():
+            task.exception()  # told by whoever it concerns
 
     def leave(self, unit: Ending | Rest) -> None:
         """Hands on how a run that nobody executes leaves its row."""
-        self._quiet.clear()
+        self._quiet = False
         self._ready.append(unit)
         self._changed.set()
 
-    def _finished(self, task: asyncio.Task[None], run: Run) -> None:
-        self._tasks.discard(task)
-        self._shop.capacity.ended()
-        self._changed.set()
-        if not task.cancelled() and task.exception() is not None:
-            error = task.exception()
+    def _finished(self, task: asyncio.Task[bool], run: Run) -> None:
+        error = None if task.cancelled() else task.exception()
+        if not task.cancelled() and error is None and task.result():
+            return  # its slot is given back when it has left its row
+        self._give_slot(run)
+        if error is not None:
+            metrics.faults.add(1)
             log.error("a run was left to its lease", exc_info=error, extra={"action": "execute", **about(run)})
 
-    async def _execute(self, run: Run) -> None:
-        """Executes a run as far as it goes, and hands how it leaves its row to be committed.
+    def _give_slot(self, run: Run) -> None:
+        if (run.job_id, run.seq) in self._slots:
+            self._slots.discard((run.job_id, run.seq))
+            self._shop.slots.give(run.job_id)
+
+    async def _execute(self, run: Run) -> bool:
+        """Executes a run as far as it goes, and hands how it leaves its row to be committed; False if it was lost.
 
         1. The run is locked by this process. A crash from here on: the lock runs out and another takes over.
         2. Its actions are performed while the lease is kept, each step but the last stored; a lost lease
@@ -160,7 +151,7 @@ class Crew:
         """
         lease = Lease(run, self._shop.runs, self._shop.lock_duration, self._shop.clock)
         if lease.expired(self._shop.clock()) and not await self._regained(lease):
-            return
+            return False
         keeping = asyncio.create_task(lease.keep())
         performing = asyncio.create_task(self._shop.performer.perform(run, lease.checkpoint))
         try:
@@ -172,7 +163,7 @@ class Crew:
             result = await performing
         except LeaseLost as loss:
             log.warning("lost the lease: %s", loss, extra={"action": "execute", **about(run)})
-            return
+            return False
         finally:
             await _cancelled(keeping, performing)
         leaver = self._shop.leaver
@@ -182,6 +173,7 @@ class Crew:
         else:
             unit = await leaver.ending(lease.run, result)
         self._ready.append(unit)  # only now: what is ready is swapped while others are committed
+        return True
 
     async def _regained(self, lease: Lease) -> bool:
         """Whether a lock that ran out before its run began is still to be had."""
@@ -202,17 +194,18 @@ class Crew:
                     await self._gather()
                     await self._commit_ready()
                 if not self._tasks and not self._ready:
-                    self._quiet.set()
+                    self._settle()
         finally:
-            self._quiet.set()
+            self._settle()
+
+    def _settle(self) -> None:
+        self._quiet = True
+        self._told.set()
 
     async def _commit_ready(self) -> None:
         """Commits how runs leave: in bulk, and those that count at a gate one by one, last since they may take
-        long. What goes wrong with some is no matter of the others."""
+        long. A failure of some does not affect the others."""
         ready, self._ready = self._ready, []
-        for unit in ready:
-            if isinstance(unit, Ending):
-                await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
         gated = [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]
         free = [unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)]
         batches: list[Sequence[Ending | Rest]] = [*pack_units(free), *([unit] for unit in gated)]
@@ -220,18 +213,28 @@ class Crew:
             try:
                 await self._commit(batch)
             except Exception:
+                metrics.faults.add(1)
                 about_them = {**about(batch[0].run), "count": len(batch)}
                 log.exception("runs were left to their leases", extra={"action": "complete", **about_them})
+            finally:
+                for unit in batch:
+                    self._give_slot(unit.run)
 
     async def _commit(self, batch: Sequence[Ending | Rest]) -> None:
         leaver, now = self._shop.leaver, self._shop.clock()
-        left = await leaver.commit(self._partition, await leaver.held(self._partition, batch))
-        await self._shop.announcer.written(self._partition, left.dues, now)
+        for unit in batch:
+            if isinstance(unit, Ending):
+                await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
+        held = await leaver.held(self._partition, batch)
+        left = await leaver.commit(self._partition, held, starts=now < self._until)
         for run in left.runs:
             self.start(run)
+        if left.put_back:
+            self._put_back = True
+            self._told.set()
+        await self._shop.announcer.written(self._partition, left.dues, now)
         if left.others:
             await self._shop.announcer.runs(self._partition, left.others)
-        self.again = self.again or left.again
 
     async def _gather(self) -> None:
         """Waits up to 50 ms for further endings while runs are executing."""

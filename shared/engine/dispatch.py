@@ -2,25 +2,26 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
 
+from shared import metrics
 from shared.engine.aiming import Pass
-from shared.engine.announce import TAKE, Announcer
-from shared.engine.crew import Crew, Workshop
+from shared.engine.announce import Announcer
+from shared.engine.crew import GATHER, Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
-from shared.engine.loading import Loader, handed_back
+from shared.engine.invocations import Firing, Invocations
 from shared.engine.removal import Remover
+from shared.engine.taking import Taken, Taker
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
-from shared.jobs.model import Idle, NewerTimer, Removal, Run
+from shared.jobs.model import NewerTimer, Removal, Run
 from shared.jobs.times import floor_second
-from shared.storage.table import Refused
+from shared.storage.table import StoreFailed
 from shared.storage.tickets import Ticket, Tickets
 from shared.storage.timers import Timers
-from shared.workflow import registered
 
 log = logging.getLogger("timerjobs.dispatch")
 
@@ -30,7 +31,9 @@ TURN = 25
 PAGES = 10  # of one round; more are for the next, which reads the clock anew
 BUDGET = timedelta(seconds=20)
 # How long a pass waits itself for a ticket that came early by this process's clock.
-PATIENCE = timedelta(seconds=2)
+EARLY = timedelta(seconds=2)
+# When a ticket comes again whose runs got no slot here, or after a fault. Any process may get it.
+LATER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class Line:
     announcer: Announcer
     firer: Firer
     remover: Remover
-    loader: Loader
+    taker: Taker
+    invocations: Invocations
 
 
 class Dispatcher:
@@ -52,19 +56,31 @@ class Dispatcher:
         self._line = line
         self._shop = shop
         self._owner = owner
-        self._in_line: set[str] = set()
+        self._lingering: set[str] = set()  # partitions whose waiting runs a pass takes as slots become free
+        self._called: dict[str, datetime] = {}  # partitions with a hidden ticket of this process, and until when
 
     async def carry_out(self, ticket: Ticket) -> None:
-        """What the ticket says. Raises StoreFailed where storage does; the ticket then comes again."""
-        if ticket.due is None:
-            await self.take_runs(ticket.partition)
-        elif await self._has_come(ticket, ticket.due):
-            await self.fire_due(ticket.partition)
+        """What the ticket says: returns when what is due has been fired, or later, to stay open for runs under
+        way.
+
+        Raises StoreFailed where storage fails before; the ticket then comes again.
+        """
+        if ticket.due is not None and not await self._has_come(ticket, ticket.due):
+            return
+        partition = ticket.partition
+
+        async def work(firing: Firing) -> None:
+            await (self.take_runs if ticket.due is None else self.fire_due)(partition, firing)
+
+        async def again() -> None:
+            await self._line.tickets.send(ticket, LATER)
+
+        await self._line.invocations.carry(work, again, lambda: self._call(partition))
 
     async def _has_come(self, ticket: Ticket, due: datetime) -> bool:
         """Waits for a ticket that is early by a moment; one earlier than that is sent again for the rest."""
         early = due - self._shop.clock()
-        if early > PATIENCE:
+        if early > EARLY:
             await self._line.tickets.send(ticket, early)
             return False
         while early > timedelta(0):
@@ -72,23 +88,40 @@ class Dispatcher:
             early = due - self._shop.clock()
         return True
 
-    async def fire_due(self, partition: str) -> None:
-        """A pass: round and round until nothing of the partition is due, or its 20 seconds are spent.
+    async def fire_due(self, partition: str, firing: Firing | None = None) -> None:
+        """A pass: round and round until nothing of the partition is due, or its 20 seconds are spent; then one
+        more ticket goes out for the rest.
 
-        Then one more ticket goes out for the rest. Runs started here are awaited before it returns, and what
-        their ends let through a gate is fired in turn.
+        From then on (`firing` is told) it awaits the runs that it has started, and fires in turn what their ends
+        put back to the timers.
         """
-        started = self._shop.clock()
-        async with Crew(partition, self._shop) as crew:
-            more = True
-            while more and self._shop.clock() - started < BUDGET:
-                crew.again = False
-                more = await self.round(partition, self._shop.clock(), crew)
-                if not more:
-                    await crew.settled()
-                    more = crew.again
-            if more:
-                await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
+        firing, until = firing or Firing(), self._shop.clock() + BUDGET
+        async with Crew(partition, self._shop, until) as crew:
+            await self._carried(partition, firing, self._rounds(partition, crew, until))
+            while await crew.put_back():
+                await self._carried(partition, firing, self._rounds(partition, crew, until))
+
+    async def _carried(self, partition: str, firing: Firing, work: Awaitable[None]) -> None:
+        """Fires. What goes wrong at first is for the invocation; what does later is told here, and a ticket is
+        sent for what it has left; if that fails too, detection finds it."""
+        try:
+            await work
+        except Exception as error:
+            if not firing.has_ended:
+                firing.end(error)
+                raise
+            metrics.faults.add(1)
+            message = "a pass failed while its runs were under way"
+            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            await self._later(Ticket(partition, floor_second(self._shop.clock())))
+        firing.end()
+
+    async def _rounds(self, partition: str, crew: Crew, until: datetime) -> None:
+        more = True
+        while more and self._shop.clock() < until:
+            more = await self.round(partition, self._shop.clock(), crew)
+        if more:
+            await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
 
     async def round(self, partition: str, now: datetime, crew: Crew) -> bool:
         """Fires what is due at `now`, page by page; whether there is more to fire by now.
@@ -100,10 +133,10 @@ class Dispatcher:
         """
         after, again, turns, pages = "", False, 0, 0
         while pages < PAGES:
-            crowded = not self._shop.capacity.has_room(PAGE)
+            crowded = self._shop.slots.free < PAGE
             timers, after = await self._line.timers.due(partition, now, after, TURN if crowded else PAGE)
             due = [timer for timer in timers if not isinstance(timer, Removal | NewerTimer)]
-            fired = await self._fire(partition, due, now, crew)
+            fired = await self._page(partition, due, now, crew)
             if fired.met_another:
                 return False
             for timer in timers:
@@ -118,33 +151,39 @@ class Dispatcher:
             pages += not all(isinstance(timer, NewerTimer) for timer in timers)
         return again or turns > 0
 
-    async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
-        """One page. What was committed is announced and started also where a later batch fails."""
-        capacity = self._shop.capacity
-        room = await capacity.stand_in_line(len(due))
-
-        def start(run: Run) -> None:
-            nonlocal room
-            room -= 1
-            capacity.release(1)
-            crew.start(run)
-
-        fired = Fired(start=start)
-        this = Pass(
-            partition=partition,
-            now=now,
-            owner=self._owner,
-            mark=uuid4().hex,
-            room=room,
-            locked_until=self._shop.clock() + self._shop.lock_duration,
-        )
+    async def _page(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew) -> Fired:
+        """One page, in as many parts as slots become free for; all that is left of it once none does, its runs
+        then for others. What was committed is announced and started also where a later batch fails."""
+        fired = Fired()
         try:
-            await self._line.firer.fire(due, this, fired)
+            while due and not fired.met_another:
+                part = await self._shop.slots.room(min(len(due), TURN)) if self._shop.slots.free < len(due) else 0
+                part = part or len(due)
+                await self._fire(partition, due[:part], now, crew, fired)
+                due = due[part:]
         finally:
-            capacity.release(room)
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            await self._line.announcer.runs(partition, fired.unlocked)
+            called = self._is_called(partition)
+            await self._line.announcer.runs(partition, [n for n in fired.unlocked if not (called and is_own(n))])
         return fired
+
+    async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew, fired: Fired) -> None:
+        with self._shop.slots.reserving() as reserved:
+
+            def start(run: Run) -> None:
+                reserved.started(run.job_id)
+                crew.start(run)
+
+            this = Pass(
+                partition=partition,
+                now=now,
+                owner=self._owner,
+                mark=uuid4().hex,
+                reserved=reserved,
+                start=start,
+                locked_until=self._shop.clock() + self._shop.lock_duration,
+            )
+            await self._line.firer.fire(due, this, fired)
 
     async def _remove(self, timer: Removal, now: datetime) -> None:
         try:
@@ -152,95 +191,64 @@ class Dispatcher:
         except TimerJobsError as error:
             log.error("a removal stands still: %s", error, extra={"action": "remove", "job": timer.job_id})
 
-    async def take_runs(self, partition: str) -> None:
-        """Executes up to 100 of the partition's runs that are unlocked or whose lock ran out.
+    async def take_runs(self, partition: str, firing: Firing | None = None) -> None:
+        """A pass that executes the partition's runs that are unlocked or whose lock ran out, up to 100, and sends
+        one more ticket if there are more.
 
-        Taken by one transaction; those that wait for a workflow of this app by one each. One more ticket goes out
-        if there are more.
+        Those that get no slot here are called for in 5 seconds, by a ticket that any process may get. For the rest
+        of its 20 seconds the pass takes them itself as slots become free; one such pass in a partition is enough.
         """
-        now, capacity = self._shop.clock(), self._shop.capacity
-        free = await self._free(partition, now)
-        room = capacity.reserve(len(free))
-        waited = bool(free) and room == 0
-        if waited:
-            room = await self._stand_in_line(partition, len(free))
-            if room == 0:
-                return
-        async with Crew(partition, self._shop) as crew:
-            try:
-                if waited:
-                    now = self._shop.clock()
-                    free = await self._free(partition, now)
-                await self._take(partition, [r for r in free[:room] if isinstance(r, Run)], now, crew)
-                for idle in [r for r in free[:room] if isinstance(r, Idle)]:
-                    if loaded := await self._line.loader.take(idle, self._owner, now + self._shop.lock_duration):
-                        crew.start(loaded)
-            finally:
-                capacity.release(room)
-            if room < len(free) or len(free) == TAKE:
-                await self._line.tickets.send(Ticket(partition))
-        if crew.again:
-            await self._line.tickets.send(Ticket(partition, floor_second(self._shop.clock())))
+        firing, until = firing or Firing(), self._shop.clock() + BUDGET
+        async with Crew(partition, self._shop, until) as crew:
+            await self._carried(partition, firing, self._take(partition, crew, until))
+            while await crew.put_back():
+                await self._carried(partition, firing, self._rounds(partition, crew, until))
 
-    async def _free(self, partition: str, now: datetime) -> list[Run | Idle]:
-        """Up to 100 runs that this process can execute: free ones, and those that wait for workflows of the app.
-
-        Free runs of hosts elsewhere, whose lock ran out, are handed back to wait for another.
-        """
-        free = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE)
-        found: list[Run | Idle] = [run for run in free if is_own(run.service_type)]
-        if len(found) < len(free):
-            async with Crew(partition, self._shop) as crew:
-                for run in free:
-                    if not is_own(run.service_type):
-                        crew.leave(await handed_back(run, self._shop.leaver, now))
-        for service_type in registered():
-            if len(found) < TAKE:
-                found += await self._line.loader.waiting(partition, service_type, TAKE - len(found))
-        return found
-
-    async def _stand_in_line(self, partition: str, most: int) -> int:
-        """Room in a process that executes all it can. 0: there is none, and a ticket calls another process (or
-        this one again); or a ticket for this partition's runs stands in line already, which is enough."""
-        if partition in self._in_line:
-            return 0
-        self._in_line.add(partition)
-        try:
-            room = await self._shop.capacity.stand_in_line(most)
-        finally:
-            self._in_line.discard(partition)
-        if room == 0:
-            await self._line.tickets.send(Ticket(partition))
-        return room
-
-    async def _take(self, partition: str, runs: list[Run], now: datetime, crew: Crew) -> None:
-        """Locks the runs, each at the version it was read, and starts them as soon as they are; those somebody
-        else took are left out."""
-        if not runs:
+    async def _take(self, partition: str, crew: Crew, until: datetime) -> None:
+        if partition in self._lingering:
+            await self._call(partition)
             return
-        locked = [
-            replace(
-                run,
-                owner=self._owner,
-                locked_until=now + self._shop.lock_duration,
-                takeovers=run.takeovers + (1 if run.owner else 0),
-            )
-            for run in runs
-        ]
-        try:
-            mine = await self._shop.runs.lock(partition, locked)
-        except Refused:
-            if len(runs) > 1:
-                middle = len(runs) // 2
-                await self._take(partition, runs[:middle], now, crew)
-                await self._take(partition, runs[middle:], now, crew)
-                return
-            mine = await self._own_lock(locked[0])
-        for run in mine:
-            crew.start(run)
+        taken = await self._line.taker.take(partition, crew)
+        if taken.without_slot:
+            if partition not in self._lingering:
+                self._lingering.add(partition)
+                crew.beside(self._linger(partition, taken, crew, until))
+            await self._call(partition)
+        elif taken.more:
+            await self._line.tickets.send(Ticket(partition))
 
-    async def _own_lock(self, wanted: Run) -> list[Run]:
-        """A lock that was refused may be one's own whose answer was lost."""
-        run = await self._shop.runs.get(wanted.job_id, wanted.seq)
-        mine = (wanted.owner, wanted.takeovers, wanted.locked_until)
-        return [run] if run and (run.owner, run.takeovers, run.locked_until) == mine else []
+    async def _linger(self, partition: str, taken: Taken, crew: Crew, until: datetime) -> None:
+        """Takes more as soon as a job that got no slot may have one."""
+        try:
+            while taken.without_slot and (left := until - self._shop.clock()) > timedelta(0):
+                async with asyncio.timeout(left.total_seconds()):
+                    await self._shop.slots.open_to(taken.without_slot)
+                    await asyncio.sleep(GATHER)
+                taken = await self._line.taker.take(partition, crew)
+        except TimeoutError:
+            pass
+        except Exception as error:
+            metrics.faults.add(1)
+            message = "waiting runs could not be taken"
+            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+        finally:
+            self._lingering.discard(partition)
+        if taken.without_slot or taken.more:
+            await self._call(partition)
+
+    async def _call(self, partition: str) -> None:
+        """Calls for somebody to take the partition's runs in 5 seconds, unless a call is under way."""
+        if not self._is_called(partition):
+            self._called[partition] = self._shop.clock() + LATER
+            await self._later(Ticket(partition))
+
+    def _is_called(self, partition: str) -> bool:
+        until = self._called.get(partition)
+        return until is not None and timedelta(0) < until - self._shop.clock() <= LATER
+
+    async def _later(self, ticket: Ticket) -> None:
+        try:
+            await self._line.tickets.send(ticket, LATER)
+        except StoreFailed as failure:
+            about = {"action": "announce", "partition": ticket.partition}
+            log.warning("a ticket was not sent, and is left to detection: %s", failure, extra=about)

@@ -1,7 +1,7 @@
 """Firing a page of due timers: aimed one by one, committed in bulk, refused transactions taken apart."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -29,11 +29,10 @@ Due = Baton | Idle | BadTimer
 
 @dataclass(slots=True)
 class Fired:
-    """What firing comes to, as it goes: `start` is given each run locked by this process as soon as it is
-    committed; the service types of the others, which wait for an executor; the seconds at which moved timers are
-    due next, how many timers were dealt with, and whether another pass was met."""
+    """What firing comes to, as it goes: the service types of the runs not locked by this process, which wait for
+    an executor; the seconds at which moved timers are due next, how many timers were dealt with, and whether
+    another pass was met."""
 
-    start: Callable[[Run], None]
     unlocked: list[str] = field(default_factory=list)
     dues: set[datetime] = field(default_factory=set)
     turns: int = 0
@@ -67,13 +66,7 @@ class Firer:
 
         Stops at the first batch most of which another pass has taken.
         """
-        shots: list[_Aimed] = []
-        room = this.room
-        for timer in timers:
-            aimed = await self._aim(timer, this, room, fired)
-            if aimed:
-                shots.append(aimed)
-                room -= aimed.shot.run is not None and aimed.shot.run.owner != ""
+        shots = [aimed for timer in timers if (aimed := await self._aim(timer, this, fired))]
         for aimed in shots:
             await self._tell(aimed, this)
         for batch in pack_units(shots):
@@ -81,11 +74,11 @@ class Firer:
             if fired.met_another:
                 break
 
-    async def _aim(self, timer: Due, this: Pass, room: int, fired: Fired) -> _Aimed | None:
+    async def _aim(self, timer: Due, this: Pass, fired: Fired) -> _Aimed | None:
         """The shot of a timer; None if it cannot be planned, and is set aside, or if its job's row is of a newer
         format, and it is left where it is."""
         try:
-            return _Aimed(timer, await self._aimer.aim(timer, this, room))
+            return _Aimed(timer, await self._aimer.aim(timer, this))
         except StoreFailed:
             raise
         except NewerFormat:
@@ -119,7 +112,7 @@ class Firer:
         except Refused as refusal:
             await self._refused(shots, this, fired, str(refusal))
             return
-        self._won([aimed.shot for aimed in shots], etags, fired)
+        self._won([aimed.shot for aimed in shots], etags, this, fired)
 
     async def _refused(self, shots: Sequence[_Aimed], this: Pass, fired: Fired, why: str) -> None:
         versions = await self._timers.versions(this.partition, [aimed.shot.key for aimed in shots])
@@ -127,7 +120,7 @@ class Firer:
         lost = [aimed.shot for aimed in shots if aimed not in left]
         if lost and await self._is_own_commit(lost, this):
             all_shots = [aimed.shot for aimed in shots]
-            self._won(all_shots, [await self._etag(shot) for shot in all_shots], fired)
+            self._won(all_shots, [await self._etag(shot) for shot in all_shots], this, fired)
         elif len(lost) * 2 > len(shots):
             fired.met_another = True
         elif lost:
@@ -147,7 +140,7 @@ class Firer:
         """
         for attempt in range(TRIES):
             await pause(attempt)
-            again = await self._aim(aimed.timer, this, this.room, fired)
+            again = await self._aim(aimed.timer, this, fired)
             if again is None:
                 return
             if again.shot.gate == aimed.shot.gate:
@@ -163,9 +156,9 @@ class Firer:
                 if versions.get(aimed.shot.key) == aimed.shot.etag:
                     continue
                 if await self._is_own_commit([aimed.shot], this):
-                    self._won([aimed.shot], [await self._etag(aimed.shot)], fired)
+                    self._won([aimed.shot], [await self._etag(aimed.shot)], this, fired)
             else:
-                self._won([aimed.shot], etags, fired)
+                self._won([aimed.shot], etags, this, fired)
             return
         fired.dues.add(this.now)
 
@@ -191,7 +184,7 @@ class Firer:
         except NewerFormat:
             return None
 
-    def _won(self, shots: Sequence[Shot], etags: Sequence[str], fired: Fired) -> None:
+    def _won(self, shots: Sequence[Shot], etags: Sequence[str], this: Pass, fired: Fired) -> None:
         fired.turns += len(shots)
         now = self._clock()
         for shot, etag in zip(shots, etags, strict=True):
@@ -202,7 +195,7 @@ class Firer:
             if shot.next_due:
                 fired.dues.add(shot.next_due)
             if shot.run and shot.run.owner and etag:
-                fired.start(replace(shot.run, etag=etag))
+                this.start(replace(shot.run, etag=etag))
             elif shot.run and not shot.run.owner:
                 fired.unlocked.append(shot.run.service_type)
             for record in shot.records:

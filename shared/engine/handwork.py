@@ -152,7 +152,7 @@ class Handwork:
         1. Commits: [run away, history, job merged, gate, what it lets through]. 2. Tickets for that.
         """
         limit = load_definition(run.definition).history_limit
-        change = gate_change(job, bound_of(job), now, "", now, mark) if run.gated else None
+        change = gate_change(job, bound_of(job), now, mark) if run.gated else None
         ending = Ending(
             run=run,
             ended=ended,

@@ -17,6 +17,8 @@ from shared.engine.lease import same_holder
 from shared.engine.logs import about
 from shared.engine.opening import gate_change
 from shared.engine.perform import Resting
+from shared.engine.slots import Reserved, Slots
+from shared.engine.workflows import is_own
 from shared.errors import NewerFormat
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
 from shared.jobs.model import Ended, Run, State
@@ -34,23 +36,32 @@ log = logging.getLogger("timerjobs.execute")
 @dataclass(slots=True)
 class Left:
     """What came of runs leaving: the seconds at which resting ones are due; and what was let through a gate,
-    `runs` to be started here, the service types of `others` for somebody else, and whether a baton was put back
-    that is due already."""
+    `runs` to be started here, each with a slot, the service types of `others` for somebody else, and whether a
+    baton was put back that is due already. `starts`: runs let through may start here at all."""
 
+    starts: bool
     dues: list[datetime] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
-    again: bool = False
+    put_back: bool = False
 
 
 class Leaver:
     """Commits endings and rests of the runs that this process (`owner`) holds. `keeps`: history records them."""
 
     def __init__(
-        self, jobs: Jobs, runs: Runs, owner: str, lock_duration: timedelta, clock: Clock, keeps: bool = True
+        self,
+        jobs: Jobs,
+        runs: Runs,
+        slots: Slots,
+        owner: str,
+        lock_duration: timedelta,
+        clock: Clock,
+        keeps: bool = True,
     ) -> None:
         self._jobs = jobs
         self._runs = runs
+        self._slots = slots
         self._owner = owner
         self._lock_duration = lock_duration
         self._clock = clock
@@ -96,9 +107,10 @@ class Leaver:
         fresh = {(run.job_id, run.seq): run for run in renewed}
         return [replace(u, run=fresh.get((u.run.job_id, u.run.seq), u.run)) for u in batch]
 
-    async def commit(self, partition: str, batch: Sequence[Ending | Rest]) -> Left:
-        """Commits units: one that counts at its job's gate, or any that do not."""
-        left = Left()
+    async def commit(self, partition: str, batch: Sequence[Ending | Rest], starts: bool) -> Left:
+        """Commits units: one that counts at its job's gate, or any that do not. `starts`: what is let through a
+        gate may start here."""
+        left = Left(starts=starts)
         await self._commit(partition, batch, left)
         return left
 
@@ -188,21 +200,26 @@ class Leaver:
 
     async def _try_gate(self, ending: Ending, left: Left) -> Ending | None:
         """One attempt: None if that was it, else what to try next."""
-        unit = await self._in_its_slot(replace(ending, change=await self._change(ending)))
-        try:
-            etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
-        except Refused:
-            current = await self._held_row(ending.run)
-            if current is None:
-                await self._found_done(ending, left)
-                return None
-            if current.etag == unit.run.etag and unit.slot is not None and await self._is_at_fault(unit):
-                _log_at_fault(ending.run)
-                return None
-            return replace(await self.ending(current, ending.ended, True), mark=ending.mark)
-        _count([unit])
-        self._let_through(unit, etags, left)
-        return None
+        with self._slots.reserving() as reserved:
+            change = await self._change(ending, reserved if left.starts else None)
+            unit = await self._in_its_slot(replace(ending, change=change))
+            try:
+                etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
+            except Refused:
+                return await self._gate_refused(unit, left)
+            _count([unit])
+            self._let_through(unit, etags, reserved, left)
+            return None
+
+    async def _gate_refused(self, unit: Ending, left: Left) -> Ending | None:
+        current = await self._held_row(unit.run)
+        if current is None:
+            await self._found_done(unit, left)
+            return None
+        if current.etag == unit.run.etag and unit.slot is not None and await self._is_at_fault(unit):
+            _log_at_fault(unit.run)
+            return None
+        return replace(await self.ending(current, unit.ended, True), mark=unit.mark)
 
     async def _is_at_fault(self, unit: Ending) -> bool:
         """Whether nobody has changed the job whose gate the refused unit goes through; or there is none."""
@@ -223,27 +240,44 @@ class Leaver:
             return
         _count([ending])
         runs = await self._runs.of_job(ending.run.job_id)
-        left.runs += [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
+        mine = [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
+        for run in mine:
+            self._slots.add(run.job_id)
+        left.runs += mine
         left.others.append(ending.run.service_type)  # perhaps: a look more does no harm
-        left.again = True
+        left.put_back = True
 
-    def _let_through(self, unit: Ending, etags: Sequence[str], left: Left) -> None:
+    def _let_through(self, unit: Ending, etags: Sequence[str], reserved: Reserved, left: Left) -> None:
         if unit.change is None:
             return
         versions = dict(zip((write.key for write in unit.writes), etags, strict=True))
         for run in unit.change.runs:
             if run.owner == self._owner:
+                reserved.started(run.job_id)
                 left.runs.append(replace(run, etag=versions[run_key(run.job_id, run.seq)]))
             else:
                 left.others.append(run.service_type)
-        left.again = left.again or unit.change.baton is not None
+        left.put_back = left.put_back or unit.change.baton is not None
 
-    async def _change(self, ending: Ending) -> GateChange | None:
+    async def _change(self, ending: Ending, reserved: Reserved | None) -> GateChange | None:
+        """What the gate lets through; with slots to reserve, locked to start here: the first in the place of the
+        run that ends, others as the rule of slots allows."""
         job = await self._jobs.get(ending.run.job_id)
         if job is None or job.state is State.DELETING:
             return None
         now = self._clock()
-        return gate_change(job, bound_of(job), now, self._owner, now + self._lock_duration, ending.mark)
+        firsts = iter([True])
+
+        def lock(run: Run) -> Run:
+            if reserved is None or not is_own(run.service_type):
+                return run
+            if next(firsts, False):
+                reserved.add(run.job_id)
+            elif not reserved.take(run.job_id):
+                return run
+            return replace(run, owner=self._owner, locked_until=now + self._lock_duration)
+
+        return gate_change(job, bound_of(job), now, ending.mark, lock)
 
     async def _held_row(self, run: Run) -> Run | None:
         """The run as it stands, None unless it is still this holder's; newer versions may have taken it over."""

@@ -1,5 +1,6 @@
 """What the end of a run lets through its job's gate, and the runs that occurrences with a number become."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -11,11 +12,12 @@ from shared.storage.endings import GateChange
 
 
 def gate_change(
-    job: Job, bound: Bound | None, now: datetime, owner: str, locked_until: datetime, mark: str
+    job: Job, bound: Bound | None, now: datetime, mark: str, lock: Callable[[Run], Run] = lambda run: run
 ) -> GateChange:
-    """What the end of one of the job's runs changes at its gate."""
+    """What the end of one of the job's runs changes at its gate. `lock` is given each run that a waiting
+    occurrence becomes, in order, and gives it locked if it is to start here."""
     opening = left(job.gate, bound)
-    runs = [released_run(job, place, now, owner, locked_until, mark) for place in opening.released]
+    runs = [lock(run_of(job, place, now, gated=True, mark=mark)) for place in opening.released]
     baton = None
     if opening.unparked and job.pending and job.state is State.ENABLED:
         due = max(job.pending.due, floor_second(now))
@@ -23,14 +25,7 @@ def gate_change(
     return GateChange(job=job, gate=opening.gate, runs=runs, baton=baton)
 
 
-def released_run(job: Job, place: Waiting, now: datetime, owner: str, locked_until: datetime, mark: str) -> Run:
-    """The run that a waiting occurrence becomes, locked by `owner` if it is short."""
-    run = replace(run_of(job, place, now, gated=True), mark=mark)
-    inline = bool(owner) and load_definition(job.core.definition).is_short
-    return replace(run, owner=owner, locked_until=locked_until) if inline else run
-
-
-def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
+def run_of(job: Job, place: Waiting, now: datetime, gated: bool, mark: str = "") -> Run:
     """The run of an occurrence that was given its number, unlocked."""
     definition = load_definition(job.core.definition)
     return Run(
@@ -45,4 +40,5 @@ def run_of(job: Job, place: Waiting, now: datetime, gated: bool) -> Run:
         gated=gated,
         service_type=definition.service_type,
         activation=definition.activation,
+        mark=mark,
     )

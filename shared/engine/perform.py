@@ -12,6 +12,7 @@ from typing import Any
 from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
 from shared.engine.logs import about
+from shared.engine.slots import Reserved, Slots
 from shared.errors import InvalidInput
 from shared.expressions import evaluate
 from shared.jobs.context import RunContext
@@ -23,6 +24,7 @@ from shared.jobs.times import json_text, row_text
 log = logging.getLogger("timerjobs.execute")
 
 MAX_TAKEOVERS = 5
+SLOT_AGAIN = 1.0  # seconds after which a further action asks for a slot again
 
 Checkpoint = Callable[[bytes], Awaitable[None]]
 
@@ -36,10 +38,12 @@ class Resting:
 
 
 class Performer:
-    """Performs runs, with one `Action` for each type a definition may name."""
+    """Performs runs, with one `Action` for each type a definition may name. A run has a slot; each further action
+    of it that is under way beside takes one more."""
 
-    def __init__(self, actions: Mapping[str, Action], clock: Clock) -> None:
+    def __init__(self, actions: Mapping[str, Action], slots: Slots, clock: Clock) -> None:
         self._actions = actions
+        self._slots = slots
         self._clock = clock
 
     async def perform(self, run: Run, checkpoint: Checkpoint) -> Ended | Resting:
@@ -54,7 +58,9 @@ class Performer:
             return self._broken(run, f"cannot be read: {type(error).__name__}: {error}")
         if run.takeovers - run.steady > MAX_TAKEOVERS:
             return self._broken(run, f"taken over {MAX_TAKEOVERS} times without getting further")
-        return await _Performance(self._actions, self._clock, run, definition, steps, checkpoint).play()
+        with self._slots.reserving() as further:
+            performance = _Performance(self._actions, further, self._clock, run, definition, steps, checkpoint)
+            return await performance.play()
 
     def _broken(self, run: Run, reason: str) -> Ended:
         return ended_as(run, run.fired_at, self._clock(), Status.FAILED, reason, {})
@@ -66,6 +72,7 @@ class _Performance:
     def __init__(
         self,
         actions: Mapping[str, Action],
+        further: Reserved,
         clock: Clock,
         run: Run,
         definition: Definition,
@@ -73,6 +80,7 @@ class _Performance:
         checkpoint: Checkpoint,
     ) -> None:
         self._actions = actions
+        self._further = further
         self._clock = clock
         self._run = run
         self._definition = definition
@@ -80,6 +88,7 @@ class _Performance:
         self._checkpoint = checkpoint
         self._started = min((step.started for step in steps.values()), default=clock())
         self._tasks: dict[asyncio.Task[Step], str] = {}
+        self._crowded = False  # a step that is ready got no slot
 
     async def play(self) -> Ended | Resting:
         try:
@@ -92,6 +101,8 @@ class _Performance:
                 )
                 for task in done:
                     self._steps[self._tasks.pop(task)] = task.result()
+                    if self._tasks:
+                        self._further.give(self._run.job_id)
                 self._steps = skipped(self._definition.actions, self._steps, self._clock())
                 if self._tasks or ready(self._definition.actions, self._steps, self._clock()):
                     await self._checkpoint(pack_steps(self._steps))
@@ -107,15 +118,21 @@ class _Performance:
         return ended_as(self._run, self._started, self._clock(), status, reason, views)
 
     def _seconds_to_next(self) -> float | None:
-        """How long a waiting step leaves to those that are under way."""
+        """How long a waiting step, or one that gets no slot, leaves to those that are under way."""
         due = next_due(self._steps)
-        return None if due is None else max(0.05, (due - self._clock()).total_seconds())
+        wait = None if due is None else max(0.05, (due - self._clock()).total_seconds())
+        return wait if not self._crowded else min(SLOT_AGAIN, wait or SLOT_AGAIN)
 
     def _begin(self) -> None:
+        """Begins what is ready, as far as slots go; what gets none stays ready."""
         under_way = set(self._tasks.values())
-        for name in ready(self._definition.actions, self._steps, self._clock()):
-            if name not in under_way:
-                self._tasks[asyncio.create_task(self._step(name))] = name
+        waiting = [n for n in ready(self._definition.actions, self._steps, self._clock()) if n not in under_way]
+        self._crowded = False
+        for name in waiting:
+            if self._tasks and not self._further.take(self._run.job_id):
+                self._crowded = True
+                break
+            self._tasks[asyncio.create_task(self._step(name))] = name
 
     async def _step(self, name: str) -> Step:
         """One attempt at an action, or the next one at an action that waited."""

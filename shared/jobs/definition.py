@@ -13,7 +13,6 @@ from shared.jobs.plan import Timing, jitter_share
 from shared.recurrence import Schedule, compile_trigger, parse_duration
 
 MAX_PACKED = 60 * 1024
-INLINE_TIMEOUT = timedelta(seconds=30)
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 DEFAULT_HISTORY_LIMIT = 100
 DEFAULT_WINDOWS = 25
@@ -79,13 +78,6 @@ class Definition:
         return parameters
 
     @cached_property
-    def is_short(self) -> bool:
-        """Whether a dispatch pass starts a run itself: none of its actions may take longer than 30 seconds."""
-        return self.service_type == TIMER_JOB and all(
-            action_timeout(action) <= INLINE_TIMEOUT for action in self.actions.values()
-        )
-
-    @cached_property
     def bound(self) -> Bound | None:
         """How many runs may be under way and wait (W6). None: any number."""
         trigger = self.trigger
@@ -103,24 +95,30 @@ class Definition:
         text = self.raw.get("deleteAfter")
         return None if text is None else parse_duration(text)
 
+    def max_lateness(self, default: timedelta) -> timedelta | None:
+        """How late an occurrence may start (T3): `default` where a Recurrence names nothing; None: however
+        late."""
+        if self.trigger["type"] != "Recurrence":
+            return None
+        text = self.trigger.get("maxLateness")
+        return default if text is None else parse_duration(text)
+
+    def jitter(self, job_id: str) -> timedelta:
+        """How much later than scheduled this job's occurrences are to start."""
+        text = self.trigger.get("jitter")
+        return jitter_share(job_id, parse_duration(text)) if text else timedelta(0)
+
     def timing(self, job_id: str, anchor: datetime, default_max_lateness: timedelta) -> Timing:
         """When this job's occurrences fall due, created or reset at `anchor`.
 
         `default_max_lateness` is for a Recurrence that names none (T3).
         """
-        trigger = self.trigger
-        in_order = trigger["type"] == "SlidingWindow"
-        max_lateness = None
-        if trigger["type"] == "Recurrence":
-            text = trigger.get("maxLateness")
-            max_lateness = default_max_lateness if text is None else parse_duration(text)
-        jitter = trigger.get("jitter")
         return Timing(
             schedule=self.schedule(anchor),
-            max_lateness=max_lateness,
-            jitter=jitter_share(job_id, parse_duration(jitter)) if jitter else timedelta(0),
+            max_lateness=self.max_lateness(default_max_lateness),
+            jitter=self.jitter(job_id),
             bound=self.bound,
-            in_order=in_order,
+            in_order=self.trigger["type"] == "SlidingWindow",
         )
 
     def schedule(self, anchor: datetime) -> Schedule:

@@ -106,12 +106,15 @@ def refreshed(pending: Pending, core: Core, timing: Timing, now: datetime) -> Pe
     return first_turn(core, timing, now)
 
 
-def plan_turn(core: Core, pending: Pending, timing: Timing, gate: Gate | None, now: datetime) -> Turn:
+def plan_turn(
+    core: Core, pending: Pending, timing: Timing, gate: Gate | None, now: datetime, crowded: str = ""
+) -> Turn:
     """The turn of a timer that is due at `now` (rules T3, T4, N2, N3, W5, W6).
 
     The newest point that has fallen due fires, late or not, unless it is too late; every point before it is
     missed. A sliding window's points fire one by one, oldest first. Where the gate is full, a window is
-    parked, and a point waits or is skipped.
+    parked, and a point waits or is skipped. `crowded` says why no further run of a job without a gate may wait for
+    an executor; its point is skipped.
     """
     if timing.in_order:
         return _in_order(core, pending, timing, gate or Gate(), now)
@@ -125,7 +128,7 @@ def plan_turn(core: Core, pending: Pending, timing: Timing, gate: Gate | None, n
         core = _counted(core, record.seq, missed=record.count)
     fires = None
     if in_time:
-        core, gate, fires, skipped = _admit(core, timing, gate, newest, now)
+        core, gate, fires, skipped = _admit(core, timing, gate, newest, now, crowded)
         records += [skipped] if skipped else []
     return _next(
         Turn(fires=fires, records=tuple(records), core=core, pending=None, gate=gate), newest, timing, now
@@ -142,10 +145,13 @@ def _in_order(core: Core, pending: Pending, timing: Timing, gate: Gate, now: dat
 
 
 def _admit(
-    core: Core, timing: Timing, gate: Gate | None, point: datetime, now: datetime
+    core: Core, timing: Timing, gate: Gate | None, point: datetime, now: datetime, crowded: str
 ) -> tuple[Core, Gate | None, datetime | None, Stretch | None]:
     """A point in time: fires, waits for room, or is skipped."""
     if gate is None or timing.bound is None:
+        if crowded:
+            core, record = _skipped(core, point, crowded)
+            return core, gate, None, record
         return _fired(core, point), gate, point, None
     if not is_full(gate, timing.bound):
         return _fired(core, point), replace(gate, running=gate.running + 1), point, None
@@ -153,11 +159,17 @@ def _admit(
         core = _fired(core, point)
         place = Waiting(seq=core.counters.seq, stamp=core.stamp, scheduled=point, accepted=now)
         return core, replace(gate, waiting=(*gate.waiting, place)), None, None
+    full = f"under way: {timing.bound.runs}, waiting: {timing.bound.waiting}; no more runs may be"
+    core, record = _skipped(core, point, full)
+    return core, gate, None, record
+
+
+def _skipped(core: Core, point: datetime, reason: str) -> tuple[Core, Stretch]:
+    """A point that is not fired, in one record with those skipped just before it."""
     going_on = core.skipping or OpenSkip(seq=core.counters.seq + 1, first=point, count=0)
     skip = replace(going_on, count=going_on.count + 1)
     core = replace(_counted(core, max(core.counters.seq, skip.seq), skipped=1), skipping=skip)
-    full = f"under way: {timing.bound.runs}, waiting: {timing.bound.waiting}; no more runs may be"
-    return core, gate, None, skipped_stretch(skip, point, full)
+    return core, skipped_stretch(skip, point, reason)
 
 
 def skipped_stretch(skip: OpenSkip, last: datetime, reason: str) -> Stretch:

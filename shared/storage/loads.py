@@ -7,6 +7,7 @@ from datetime import datetime
 
 from shared.jobs.model import Idle, Run
 from shared.jobs.times import from_row_text
+from shared.storage.fair import by_turns, whole
 from shared.storage.formats import READABLE, is_newer
 from shared.storage.places import read_idle
 from shared.storage.rows import ALL_LOADS, load_key, load_range, run_key, type_of_text
@@ -46,10 +47,15 @@ class Loads:
         row = await self._table.get(partition, load_key(service_type, job_id, seq))
         return _read(row) if row and not is_newer(row) else None
 
-    async def waiting(self, partition: str, service_type: str, limit: int) -> list[Idle]:
-        """Up to `limit` waiting runs of a type."""
-        rows = await self._table.scan(partition, *load_range(service_type), limit=limit, where=READABLE)
-        return [idle for idle in map(_read, rows) if idle]
+    async def waiting(
+        self, partition: str, service_type: str, limit: int, after: str = ""
+    ) -> tuple[list[Idle], bool]:
+        """Up to `limit` waiting runs of a type, by turns of their jobs; and whether there are more."""
+        keys = load_range(service_type)
+        turns = await by_turns(self._table, partition, keys, READABLE, after, limit)
+        rows, complete = await whole(self._table, partition, turns, READABLE)
+        read = [_read(rows[key]) for key in turns.keys if key in rows]
+        return [idle for idle in read if idle], turns.more or not complete
 
     async def activations(self, partition: str, service_type: str) -> Sequence[str]:
         """The activation parameters that up to 100 waiting runs of a type bear, each once."""

@@ -46,9 +46,11 @@ def load_key(service_type: str, job_id: str, seq: int) -> str:
     return f"load:{type_text(service_type)}:{job_id}:{seq:010d}"
 
 
-def load_range(service_type: str) -> tuple[str, str]:
-    """The keys of the runs that wait for hosts of this type: types as keys hold them have none of `: ;`."""
-    return f"load:{type_text(service_type)}:", f"load:{type_text(service_type)};"
+def load_range(service_type: str, job_id: str = "") -> tuple[str, str]:
+    """The keys of the runs that wait for hosts of this type, of all jobs or of one: types as keys hold them have
+    none of `: ;`."""
+    start = f"load:{type_text(service_type)}" + (f":{job_id}" if job_id else "")
+    return f"{start}:", f"{start};"
 
 
 def past_key(job_id: str, seq: int, history_limit: int) -> str:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.jobs.identity import partition_of
-from shared.jobs.model import Ended, Idle, Run, Stretch
+from shared.jobs.model import TIMER_JOB, Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
+from shared.storage.fair import by_turns, whole
 from shared.storage.formats import READABLE, check_format, count_newer, is_newer
 from shared.storage.places import read_idle
-from shared.storage.records import read_past, read_run, read_timer, run_lock, run_row
-from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, past_key, run_key
+from shared.storage.records import UNLOCKED, read_past, read_run, read_timer, run_lock, run_row
+from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, load_range, past_key, run_key
 from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
 
 # Clocks of two instances may differ by this much and no run has two holders: others count a lock as expired
@@ -58,22 +59,36 @@ class Runs:
             check_format(row)
         return _idle(row) if row else None
 
-    async def free(self, partition: str, now: datetime, lock_duration: timedelta, limit: int) -> list[Run]:
+    async def free(
+        self, partition: str, now: datetime, lock_duration: timedelta, limit: int, after: str = ""
+    ) -> tuple[list[Run], bool]:
         """Up to `limit` runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than
-        any lock does (a clock was wrong when it was written).
+        any lock does (a clock was wrong when it was written); and whether there are more.
 
+        By turns: the first of each job, then the second of each, beginning with the job behind the key `after`.
         Reads the partition's executing runs: work by what executes, not by how many jobs there are. Those of
         a newer format are left to newer versions.
         """
         where = f"{READABLE} and ({_is_free(now, lock_duration)})"
-        (low, high), runs = ALL_RUNS, list[Run]()
+        runs, more = list[Run](), True
         for _ in range(PAGES):
-            rows = await self._table.scan(partition, low, high, limit=limit, where=where)
-            runs += [run for row in rows if (run := await self._read(partition, row))]
-            if len(rows) < limit or len(runs) >= limit:
+            turns = await by_turns(self._table, partition, ALL_RUNS, where, after, limit)
+            rows, complete = await whole(self._table, partition, turns, where)
+            more = turns.more or not complete
+            read = [await self._read(partition, rows[key]) for key in turns.keys if key in rows]
+            runs = [run for run in read if run]
+            if runs or not turns.more:
                 break
-            low = f"{rows[-1]['RowKey']}!"
-        return runs[:limit]
+            after = turns.keys[-1]
+        return runs, more
+
+    async def waiting(self, job_id: str, service_type: str, limit: int) -> int:
+        """How many of the job's runs wait for an executor, up to `limit`. One request."""
+        own = service_type == TIMER_JOB
+        keys = job_range("run", job_id) if own else load_range(service_type, job_id)
+        where = f"lockedUntil eq '{UNLOCKED}'" if own else ""
+        rows = await self._table.scan(self.partition(job_id), *keys, limit=limit, where=where, select=["RowKey"])
+        return len(rows)
 
     async def _read(self, partition: str, row: Row) -> Run | None:
         """A free run; None if it cannot be read, or awaits a newer version."""

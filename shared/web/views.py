@@ -57,25 +57,33 @@ def _warnings(job: Job, schedule: Schedule | None) -> list[dict[str, Any]]:
     return warnings
 
 
-def run_view(run: Run, idle: bool = False) -> dict[str, Any]:
-    """A run that is executing, or that waits for an executor, or for a moment to go on."""
+def run_view(run: Run, reason: str = "") -> dict[str, Any]:
+    """A run that is executing, or that waits, for the `reason` given or for an executor."""
+    reason = reason or ("" if run.owner else _waits_for(run))
     steps = steps_of(run)
-    return {
-        "seq": run.seq,
-        "scheduledTime": json_text(run.scheduled),
-        "startTime": json_text(run.fired_at),
-        "endTime": None,
-        "lateness": _lateness(run.scheduled, run.fired_at),
-        "status": str(Status.WAITING if idle or run.awaits_host else Status.RUNNING),
-        "attempts": attempts_of(run.takeovers, steps),
-        "actions": {name: step.view() for name, step in steps.items()},
-    } | _window(run.window)
+    return (
+        {
+            "seq": run.seq,
+            "scheduledTime": json_text(run.scheduled),
+            "startTime": json_text(run.fired_at),
+            "endTime": None,
+            "lateness": _lateness(run.scheduled, run.fired_at),
+            "status": str(Status.WAITING if reason else Status.RUNNING),
+            "attempts": attempts_of(run.takeovers, steps),
+            "actions": {name: step.view() for name, step in steps.items()},
+        }
+        | _window(run.window)
+        | ({"reason": reason} if reason else {})
+    )
 
 
 def idle_view(idle: Idle) -> dict[str, Any]:
     """A run that is in nobody's memory until something is due, or a host loads it."""
-    reason = f"goes on at {json_text(idle.due)}" if idle.due else f"waits for a host of {idle.run.service_type}"
-    return run_view(idle.run, idle=True) | {"reason": reason}
+    return run_view(idle.run, f"goes on at {json_text(idle.due)}" if idle.due else _waits_for(idle.run))
+
+
+def _waits_for(run: Run) -> str:
+    return f"waits for a host of {run.service_type}" if run.awaits_host else "waits for an executor"
 
 
 def waiting_view(place: Waiting) -> dict[str, Any]:

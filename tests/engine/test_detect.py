@@ -34,10 +34,9 @@ async def test_an_overdue_timer_gets_a_ticket(storage: str, target: Receiver) ->
 
 async def test_an_unlocked_run_gets_a_ticket(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1") as at:
-        job = http_job(target.url, every=7200)
-        job["action"]["limit"] = {"timeout": "PT1M"}
-        await at.create(id="a", **job)
-        await at.fire_only("a")
+        await at.create(id="a", **http_job(target.url, every=7200))
+        with at.full():
+            await at.fire_only("a")
         at.requests.clear()
         await at.app.detector.tick()
         assert len(tickets(at)) == 1

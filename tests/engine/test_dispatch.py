@@ -278,16 +278,15 @@ async def test_a_timer_of_no_job_is_deleted(storage: str, target: Receiver) -> N
         assert not await at.rows("timer")
 
 
-async def test_long_actions_are_handed_off(at: Bench, target: Receiver) -> None:
-    job = http_job(target.url)
-    job["action"]["limit"] = {"timeout": "PT31S"}
-    await at.create(id="a", **job)
+async def test_what_gets_no_slot_is_handed_over(at: Bench, target: Receiver) -> None:
+    await at.create(id="a", **http_job(target.url))
     at.requests.clear()
-    await at.dispatch("a")
+    with at.full():
+        await at.dispatch("a")
     assert not target.hits
     assert len([line for line in at.requests if "/messages" in line]) == 2  # what is due next, and runs
     (run,) = await at.runs("a")
-    assert run["status"] == "Running"
+    assert (run["status"], run["reason"]) == ("Waiting", "waits for an executor")
     await at.take_runs()
     assert len(target.hits) == 1
     assert target.hits[0].headers["x-timerjobs-attempt"] == "1"
@@ -295,15 +294,12 @@ async def test_long_actions_are_handed_off(at: Bench, target: Receiver) -> None:
     assert run["status"] == "Succeeded"
 
 
-async def test_what_a_process_has_no_room_for_is_handed_off(storage: str, target: Receiver) -> None:
+async def test_a_process_with_few_slots_fires_as_they_become_free(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="3") as at:
         for number in range(8):
             await at.create(id=f"j{number}", **http_job(target.url, every=3600, start=NOON))
         await at.dispatch()
-        assert len(target.hits) == 3
-        for _ in range(2):
-            await at.take_runs()
-        assert len({hit.key for hit in target.hits}) == 8
+        assert len({hit.key for hit in target.hits}) == len(target.hits) == 8
         assert not await at.rows("run")
 
 
@@ -320,7 +316,7 @@ async def test_a_catching_up_job_goes_behind_the_others_each_turn(storage: str, 
 async def test_a_round_may_be_given_any_now(at: Bench, target: Receiver) -> None:
     await at.create(id="a", **http_job(target.url, every=3600, start=NOON + timedelta(days=9)))
     partition = at.app.store.jobs.partition("a")
-    async with Crew(partition, at.app.workshop) as crew:
+    async with Crew(partition, at.app.workshop, at.clock()) as crew:
         assert not await at.app.dispatcher.round(partition, NOON + timedelta(days=9), crew)
     assert key_text(target.hits[0].scheduled) == "20260917T120000Z"
 
@@ -339,3 +335,13 @@ async def test_a_lone_occurrence_costs_four_requests_beside_receiving_and_deleti
         assert "$batch" in complete
         at.clock.advance(seconds=60)
     assert len(target.hits) == 3
+
+
+async def test_a_lone_long_occurrence_costs_no_more(at: Bench, target: Receiver) -> None:
+    job = http_job(target.url, every=60)
+    job["action"]["limit"] = {"timeout": "PT5M"}
+    await at.create(id="a", **job)
+    at.requests.clear()
+    await at.app.dispatcher.carry_out(Ticket(at.app.store.jobs.partition("a"), at.clock()))
+    assert len(at.requests) == 4
+    assert len(target.hits) == 1

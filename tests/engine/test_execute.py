@@ -65,8 +65,8 @@ async def test_five_take_overs_without_getting_further_end_the_run_failed(at: Be
     for _ in range(5):
         at.clock.advance(seconds=66)
         for partition in at.partitions:
-            free = await at.app.store.runs.free(partition, at.clock(), at.app.settings.lock_duration, 100)
-            await at.app.dispatcher._take(partition, free, at.clock(), Abandoned(partition, at.app.workshop))
+            taker = at.app.dispatcher._line.taker
+            await taker.take(partition, Abandoned(partition, at.app.workshop, at.clock()))
     at.clock.advance(seconds=66)
     await at.take_runs()
     assert not target.hits
@@ -277,7 +277,7 @@ async def test_a_cancelled_pass_leaves_its_runs_to_their_leases(at: Bench, targe
     dispatching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await dispatching
-    assert at.app.workshop.capacity.executing == 0
+    assert at.app.workshop.slots.taken == 0
     (run,) = await at.runs("a")
     assert run["status"] == "Running"
     target.answer = None
@@ -290,8 +290,8 @@ async def test_a_cancelled_pass_leaves_its_runs_to_their_leases(at: Bench, targe
 async def test_a_crew_awaits_what_it_started(at: Bench, target: Receiver) -> None:
     await at.create(id="a", **http_job(target.url, every=3600))
     partition = at.app.store.jobs.partition("a")
-    async with Crew(partition, at.app.workshop) as crew:
+    async with Crew(partition, at.app.workshop, at.clock()) as crew:
         await at.app.dispatcher.round(partition, at.clock(), crew)
-        assert at.app.workshop.capacity.executing == 1
-    assert at.app.workshop.capacity.executing == 0
+        assert at.app.workshop.slots.taken == 1
+    assert at.app.workshop.slots.taken == 0
     assert not await at.rows("run")

@@ -94,6 +94,8 @@ async def test_points_wait_in_order_and_start_as_there_is_room(at: Bench, target
     assert [run["status"] for run in runs] == ["Skipped", "Waiting", "Waiting", "Running"]
     slow.go.set()
     await first
+    assert len(target.hits) == 1  # the first pass has had its time: what its run lets through is for others
+    await at.take_runs()
     assert [hit.scheduled for hit in target.hits] == [NOON + timedelta(seconds=10 * n) for n in range(3)]
     runs = await at.runs("a")
     assert [run["status"] for run in runs] == ["Skipped", "Succeeded", "Succeeded", "Succeeded"]
@@ -265,20 +267,23 @@ async def test_no_lost_answer_loses_a_window_or_breaks_the_bound(at: Bench, targ
     assert len({hit.key for hit in target.hits}) == 8
 
 
-async def test_a_long_run_that_waited_is_announced_to_others(at: Bench, target: Receiver) -> None:
-    body = bounded(target.url, 1, 1)
-    body["action"]["limit"] = {"timeout": "PT1M"}
-    await at.create(id="a", **body)
-    await at.dispatch()
+@pytest.mark.parametrize(("seconds", "called", "tickets"), [(10, 2, 0), (30, 1, 1)])
+async def test_what_a_gate_lets_through_starts_where_its_pass_still_has_time_else_it_is_announced(
+    at: Bench, target: Receiver, seconds: int, called: int, tickets: int
+) -> None:
+    slow = Slow(target)
+    await at.create(id="a", **bounded(target.url, 1, 1))
+    first = await started(at, target, 1)
     at.clock.advance(seconds=10)
     await at.dispatch()
-    assert [run["status"] for run in await at.runs("a")] == ["Waiting", "Running"]
+    at.clock.advance(seconds=seconds - 10)
     at.requests.clear()
-    await at.take_runs()
-    assert len(target.hits) == 1
-    assert len([line for line in at.requests if "/messages" in line]) == 1
+    slow.go.set()
+    await first
+    assert (len(target.hits), len([line for line in at.requests if "/messages" in line])) == (called, tickets)
     await at.take_runs()
     assert [run["status"] for run in await at.runs("a")] == ["Succeeded", "Succeeded"]
+    assert at.app.workshop.slots.taken == 0
 
 
 async def test_a_gate_that_others_keep_changing_costs_no_run_and_sets_no_timer_aside(

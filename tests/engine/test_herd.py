@@ -143,6 +143,6 @@ async def test_chains_of_passes_do_not_grow_while_jobs_fall_due_faster_than_they
         await chains.go_on(chains.at.clock() + timedelta(seconds=240))
         print(f"{chains.sent} tickets, at most {max(chains.alive)} alive, {chains.alive[-1]} at last")
         assert max(chains.alive) <= 4 + 1  # one for the next second
-        assert max(chains.alive[len(chains.alive) // 2 :]) <= 2
+        assert max(chains.alive[len(chains.alive) // 2 :]) <= 2 + 1  # one is kept for runs under way
         assert chains.received >= 20
     assert len({hit.key for hit in target.hits}) == len(target.hits)

@@ -90,37 +90,31 @@ async def test_a_job_deleted_while_a_later_batch_is_under_way_is_not_called_afte
 
 async def test_tickets_for_runs_do_not_multiply_while_a_process_is_full(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="1") as at:
-        body = http_job(target.url, every=36000)
-        body["action"]["limit"] = {"timeout": "PT1M"}
-        await at.create(id="a", **body)
-        await at.dispatch()
-        capacity = at.app.workshop.capacity
-        capacity.patience = 1
-        room = capacity.reserve(1)
-        at.requests.clear()
-        await asyncio.gather(*(at.app.dispatcher.take_runs("00") for _ in range(20)))
-        assert len([line for line in at.requests if "/messages" in line]) == 1
-        assert not target.hits
-        capacity.release(room)
-        await at.app.dispatcher.take_runs("00")
+        await at.create(id="a", **http_job(target.url, every=36000))
+        with at.full():
+            await at.dispatch()
+            at.requests.clear()
+            passes = [asyncio.create_task(at.app.dispatcher.take_runs("00")) for _ in range(20)]
+            await until(lambda: sum(each.done() for each in passes) == 19)
+            assert len([line for line in at.requests if "/messages" in line]) == 1
+            assert not target.hits
+        await asyncio.gather(*passes)
         assert len(target.hits) == 1
+        assert len([line for line in at.requests if "/messages" in line]) == 1
 
 
-async def test_who_stands_in_line_for_room_gets_it_when_a_run_ends(storage: str, target: Receiver) -> None:
+async def test_who_waits_for_slots_gets_them_when_runs_end(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="2", MAX_EXECUTING="4") as at:
         for number in range(12):
             await at.create(id=f"j{number}", **http_job(target.url, every=3600, start=NOON))
         assert {at.app.store.jobs.partition(f"j{number}") for number in range(12)} == set(at.partitions)
-        capacity = at.app.workshop.capacity
-        capacity.patience = 600
-        room = capacity.reserve(4)
-        passes = asyncio.gather(*(at.app.dispatcher.fire_due(partition) for partition in at.partitions))
-        await until(lambda: capacity.in_line == 2)
-        assert not await at.rows("run")
-        capacity.release(room)
+        slots = at.app.workshop.slots
+        slots.patience = 600
+        with at.full():
+            passes = asyncio.gather(*(at.app.dispatcher.fire_due(partition) for partition in at.partitions))
+            await until(slots._line.locked)
+            assert not await at.rows("run")
         await passes
-        while await at.rows("run"):
-            await at.take_runs()
         assert len({hit.key for hit in target.hits}) == len(target.hits) == 12
 
 
@@ -163,6 +157,7 @@ async def test_a_lock_that_has_run_out_before_its_run_begins_is_renewed_or_left(
             await other.take_runs()
             assert len(target.hits) == 1
             crew_type = __import__("shared.engine.crew", fromlist=["Crew"]).Crew
-            async with crew_type("00", at.app.workshop) as crew:
+            async with crew_type("00", at.app.workshop, clock()) as crew:
+                at.app.workshop.slots.add("a")
                 crew.start(stale)
             assert len(target.hits) == 1

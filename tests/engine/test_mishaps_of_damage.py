@@ -15,7 +15,7 @@ from tests.harness import NOON, Bench, Clock, Hit, Receiver, bench, http_job, pr
 from tests.wire import Fate
 
 
-async def test_room_is_given_back_where_storage_fails_after_standing_in_line(
+async def test_slots_are_given_back_where_storage_fails_while_a_pass_waits_for_them(
     storage: str, target: Receiver
 ) -> None:
     go = asyncio.Event()
@@ -26,20 +26,17 @@ async def test_room_is_given_back_where_storage_fails_after_standing_in_line(
 
     target.answer = answer
     async with bench(storage, MAX_EXECUTING="1") as at:
-        capacity = at.app.workshop.capacity
         await at.create(id="a", **http_job(target.url, every=9_000_000, start=NOON))
         first = asyncio.create_task(at.dispatch("a"))
         await until(lambda: target.hits)
         await at.call("run_now", "runs", id="a")
         second = asyncio.create_task(at.app.dispatcher.take_runs(at.app.store.jobs.partition("a")))
-        await until(lambda: capacity.in_line == 1)
+        await until(lambda: at.app.dispatcher._lingering)
         at.wire.fate = lambda line: Fate.UNSENT if line.startswith("GET") and "run:" in line else Fate.DONE
         go.set()
-        await first
-        await asyncio.gather(second, return_exceptions=True)
+        await asyncio.gather(first, second)
         at.wire.fate = lambda line: Fate.DONE
-        assert capacity.reserve(1) == 1
-        capacity.release(1)
+        assert at.app.workshop.slots.taken == 0
         await at.take_runs()
         assert len(target.hits) == 2
 

@@ -128,7 +128,7 @@ async def test_a_run_that_ends_after_its_job_was_made_anew_writes_nothing(at: Be
     await at.fire_only("a")
     (new,) = await at.app.store.runs.of_job("a")
     assert (old.seq, new.seq) == (1, 1)
-    async with Crew(at.app.store.jobs.partition("a"), at.app.workshop) as crew:
+    async with Crew(at.app.store.jobs.partition("a"), at.app.workshop, at.clock()) as crew:
         crew.start(old)
     assert await at.app.store.runs.of_job("a") == [new]
     assert [run["status"] for run in await at.runs("a")] == ["Running"]

@@ -1,0 +1,139 @@
+"""Slots: how many actions this process has under way at once, and how jobs share them."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from types import TracebackType
+
+PATIENCE = 0.25  # seconds without a slot given back, after which nobody waits for one any longer
+LONGEST = 5.0  # seconds that a pass waits for slots at most
+
+
+class Slots:
+    """The slots of a process. A run has one while it is executed, each further action of it beside takes one more.
+
+    A job's first slot may be any that is free. A further one comes from the first half of the slots alone, and
+    only while the job has fewer than remain free there. So a job alone gets a quarter of them all, ten jobs a
+    twentieth each, and whatever hangs, half of the slots is left to jobs that have none. `per_job` bounds a job
+    besides.
+    """
+
+    def __init__(self, limit: int, per_job: int, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._limit = limit
+        self._per_job = per_job
+        self._by_job: Counter[str] = Counter()
+        self._line = asyncio.Lock()  # who waits for several is served in order
+        self._given = asyncio.Event()
+        self._last_given = time.monotonic()
+
+    @property
+    def taken(self) -> int:
+        """How many are in use."""
+        return self._by_job.total()
+
+    @property
+    def free(self) -> int:
+        """How many are not; none also where more are in use than there are."""
+        return max(0, self._limit - self.taken)
+
+    def may_take(self, job_id: str) -> bool:
+        """Whether the job may have one more now."""
+        has = self._by_job[job_id]
+        if not has:
+            return self.free >= 1
+        return has < min(self._per_job, self.free - self._limit // 2)
+
+    def take(self, job_id: str) -> bool:
+        """Takes one for the job if it may have it."""
+        if not self.may_take(job_id):
+            return False
+        self.add(job_id)
+        return True
+
+    def add(self, job_id: str) -> None:
+        """Takes one for the job whatever the rule says: of a run that is its own already."""
+        self._by_job[job_id] += 1
+
+    def give(self, job_id: str) -> None:
+        """Gives one back."""
+        self._by_job[job_id] -= 1
+        if not self._by_job[job_id]:
+            del self._by_job[job_id]
+        self._last_given = time.monotonic()
+        self._given.set()
+
+    def reserving(self) -> "Reserved":
+        """Slots to be taken for runs that are about to start."""
+        return Reserved(self)
+
+    async def room(self, most: int) -> int:
+        """Waits until `most` slots are free, first come, first served; gives how many are, `most` at the most.
+
+        Who is first in line waits a moment (`patience`) and then goes on with fewer. None are waited for when
+        none has been given back for that long: what has them hangs.
+        """
+        if self._line.locked() or self.free < most:
+            entered = time.monotonic()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST), self._line:
+                    await self._some(min(most, self._limit), entered, time.monotonic())
+        return min(most, self.free)
+
+    async def _some(self, most: int, entered: float, first: float) -> None:
+        while self.free < most:
+            since = first if self.free else max(entered, self._last_given)
+            left = since + self.patience - time.monotonic()
+            if left <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._any_given()
+
+    async def open_to(self, jobs: Collection[str]) -> None:
+        """Waits until one of the jobs may have a slot."""
+        while not any(map(self.may_take, jobs)):
+            await self._any_given()
+
+    async def _any_given(self) -> None:
+        self._given.clear()
+        await self._given.wait()
+
+
+class Reserved:
+    """Slots taken for runs that are about to start. Leaving the context gives back those of runs that did not."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._by_job: Counter[str] = Counter()
+
+    def __enter__(self) -> "Reserved":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for job_id in self._by_job.elements():
+            self._slots.give(job_id)
+
+    def take(self, job_id: str) -> bool:
+        """Takes one for a run of the job if it may have it."""
+        taken = self._slots.take(job_id)
+        self._by_job[job_id] += taken
+        return taken
+
+    def add(self, job_id: str) -> None:
+        """Takes one whatever the rule says."""
+        self._slots.add(job_id)
+        self._by_job[job_id] += 1
+
+    def give(self, job_id: str) -> None:
+        """Gives one back."""
+        self._by_job[job_id] -= 1
+        self._slots.give(job_id)
+
+    def started(self, job_id: str) -> None:
+        """A run of the job has started; its slot is its own from here on."""
+        self._by_job[job_id] -= 1
