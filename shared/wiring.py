@@ -21,8 +21,9 @@ from shared.engine.actions.auth import (
     parse_identity_targets,
     parse_secret_hosts,
 )
+from shared.engine.actions.connections import Connections
 from shared.engine.actions.http import HttpAction
-from shared.engine.actions.outbound import GuardedConnector, Outbound, identity_endpoints, parse_places
+from shared.engine.actions.outbound import GuardedConnector, Lookups, Outbound, identity_endpoints, parse_places
 from shared.engine.actions.outcome import Action
 from shared.engine.actions.queue import QueueAction, parse_queue_targets
 from shared.engine.actions.wait import WaitAction
@@ -128,7 +129,7 @@ async def build(
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
         outbound = _outbound(settings, table_client.url, queue_client.url)
-        session = await opened.enter_async_context(_http_session(outbound))
+        session = await opened.enter_async_context(_http_session(outbound, settings.max_executing))
         parts = await _parts(settings, clients, session, outbound, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
@@ -182,7 +183,7 @@ async def _parts(
         own_identity(settings.account),
     )
     actions: dict[str, Action] = {
-        "Http": HttpAction(session, authorizer),
+        "Http": HttpAction(session, Connections(settings.max_connections_per_host), authorizer),
         "Queue": QueueAction(clients.queue, targets, own),
         "Wait": WaitAction(),
     }
@@ -210,11 +211,11 @@ def own_identity(account: Account) -> CredentialFactory:
     return lambda client_id: managed_identity(client_id or account.client_id or None)
 
 
-def _http_session(outbound: Outbound) -> aiohttp.ClientSession:
+def _http_session(outbound: Outbound, most: int) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
         auto_decompress=False,
-        connector=GuardedConnector(outbound),
+        connector=GuardedConnector(outbound, Lookups(most)),
         max_headers=MAX_ANSWER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),

@@ -11,6 +11,7 @@ from typing import Any
 
 from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
+from shared.engine.lease import LeaseLost
 from shared.engine.logs import about
 from shared.engine.slots import Reserved, Slots
 from shared.errors import InvalidInput
@@ -20,6 +21,7 @@ from shared.jobs.definition import Definition, action_timeout, load_definition
 from shared.jobs.model import Ended, Run, Status
 from shared.jobs.progress import Step, next_due, outcome, pack_steps, ready, skipped, unpack_steps
 from shared.jobs.times import json_text, row_text
+from shared.storage.table import StoreFailed
 
 log = logging.getLogger("timerjobs.execute")
 
@@ -148,8 +150,11 @@ class _Performance:
                 number=step.attempts + 1,
                 memo=step.memo,
                 now=now,
+                tell=lambda reason: self._tell(name, step, reason),
             )
             result = await self._actions[action["type"]].attempt(attempt)
+        except LeaseLost:
+            raise
         except InvalidInput as error:
             reason = (
                 str(error) if "inputs" not in _secured(action) else "its inputs have no value, and are secured"
@@ -159,6 +164,23 @@ class _Performance:
             log.exception("an action could not be performed", extra={"action": "execute", **about(self._run)})
             result = Outcome(status=Status.FAILED, reason=f"{type(error).__name__}: {error}")
         return self._after(step, result if "outputs" not in _secured(action) else _without_outputs(result))
+
+    async def _tell(self, name: str, step: Step, reason: str) -> None:
+        """Stores what a step waits for, so that callers see it; whoever takes the run over begins the step
+        anew."""
+        waiting = {name: replace(step, status=Status.WAITING, due=self._clock(), reason=reason)} if reason else {}
+        log.info(
+            "job %s, run %d: %s: %s",
+            self._run.job_id,
+            self._run.seq,
+            name,
+            reason or "goes on",
+            extra={"action": "execute", **about(self._run)},
+        )
+        try:
+            await self._checkpoint(pack_steps(self._steps | waiting))
+        except StoreFailed as failure:  # what it is told for goes on all the same
+            log.warning("it could not be stored: %s", failure, extra={"action": "execute", **about(self._run)})
 
     def _after(self, step: Step, result: Outcome | Later) -> Step:
         failed = result.attempted if isinstance(result, Later) else result.status is not Status.SUCCEEDED

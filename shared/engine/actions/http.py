@@ -11,6 +11,7 @@ import aiohttp
 
 from shared.engine.actions.answers import Answer, read_answer
 from shared.engine.actions.auth import Authorizer, NotAuthorized, NoToken
+from shared.engine.actions.connections import Connections
 from shared.engine.actions.masking import Mask
 from shared.engine.actions.outbound import Refused
 from shared.engine.actions.outcome import MAX_DURATION, Attempt, Later, Outcome
@@ -81,10 +82,12 @@ class HttpAction:
     def __init__(
         self,
         session: aiohttp.ClientSession,
+        connections: Connections,
         authorizer: Authorizer | None = None,
         elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._session = session
+        self._connections = connections
         self._authorizer = authorizer or Authorizer({}, (), {})
         self._elapsed = elapsed
 
@@ -98,7 +101,7 @@ class HttpAction:
             journey = _Journey(request=request, secrets=self._secrets(attempt.inputs))
         except ValueError as error:
             return Outcome(status=Status.FAILED, reason=str(error)[:1000])
-        result = await self._exchange(journey, attempt.timeout.total_seconds())
+        result = await self._exchange(journey, attempt)
         ended = attempt.now + timedelta(seconds=self._elapsed() - began)
         return _judge(_Exchange(attempt=attempt, journey=journey, policy=policy, ended=ended, poll=poll), result)
 
@@ -106,11 +109,12 @@ class HttpAction:
         """What a target may have been sent before, and so may repeat although this request does not hold it."""
         return self._authorizer.known(inputs.get("authentication")) + own_authorization(inputs)
 
-    async def _exchange(self, journey: _Journey, seconds: float) -> Answer | _Trouble:
-        """The answer in the end, all within so many seconds."""
+    async def _exchange(self, journey: _Journey, attempt: Attempt) -> Answer | _Trouble:
+        """The answer in the end, all within the attempt's time but what is waited for connections."""
+        seconds = attempt.timeout.total_seconds()
         try:
-            async with asyncio.timeout(seconds):
-                return await self._travel(journey)
+            async with asyncio.timeout(seconds) as time:
+                return await self._travel(journey, attempt, time)
         except TimeoutError:
             return _Trouble(status=Status.TIMED_OUT, reason=f"no answer within {seconds:g} s", again=True)
         except NotAuthorized as error:
@@ -126,10 +130,11 @@ class HttpAction:
         except ValueError as error:
             return _Trouble(status=Status.FAILED, reason=_told(error, journey.mask), again=False)
 
-    async def _travel(self, journey: _Journey) -> Answer | _Trouble:
+    async def _travel(self, journey: _Journey, attempt: Attempt, time: asyncio.Timeout) -> Answer | _Trouble:
         """Sends the request, and again where redirects lead."""
         for _ in range(MAX_REDIRECTS + 1):
-            answer = await self._send(journey)
+            async with self._connections.to(journey.request.url, attempt.tell, time):
+                answer = await self._send(journey)
             try:
                 following = redirected(journey.request, answer.status, answer.location)
                 if following is None:

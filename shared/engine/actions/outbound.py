@@ -5,10 +5,12 @@ Metadata services and the endpoints of the app's own identity and storage stay c
 table of addresses is the app's own (IANA's registries of special purpose), so every Python judges alike.
 """
 
+import asyncio
 import json
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -239,7 +241,7 @@ class GuardedConnector(aiohttp.TCPConnector):
     A name is looked up once, and what was judged is what is connected to. `resolver` looks names up.
     """
 
-    def __init__(self, rules: Outbound, resolver: AbstractResolver | None = None) -> None:
+    def __init__(self, rules: Outbound, resolver: AbstractResolver) -> None:
         # A kept connection may be closed by its other end just as the next request goes out.
         super().__init__(limit=0, force_close=True, resolver=_GuardedResolver(rules, resolver))
         self._outbound = rules
@@ -252,12 +254,44 @@ class GuardedConnector(aiohttp.TCPConnector):
         return await super().connect(req, *rest, **named)
 
 
+class Lookups(AbstractResolver):
+    """Looks names up as the system does, in up to `most` threads of its own: one whose name server does not answer
+    keeps nobody else's waiting."""
+
+    def __init__(self, most: int) -> None:
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="lookup")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The addresses of a host. Raises OSError where there is none."""
+        kind, flags = socket.SOCK_STREAM, socket.AI_ADDRCONFIG
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, port, family, kind, flags=flags)
+        )
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(place[0]),
+                port=int(place[1]),
+                family=of,
+                proto=proto,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for of, _, proto, _, place in found
+        ]
+
+    async def close(self) -> None:
+        """Ends it. Threads that hang end with the process."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
 class _GuardedResolver(AbstractResolver):
     """Gives of a host's addresses those that may be called."""
 
-    def __init__(self, rules: Outbound, resolver: AbstractResolver | None) -> None:
+    def __init__(self, rules: Outbound, resolver: AbstractResolver) -> None:
         self._outbound = rules
-        self._resolver = resolver or aiohttp.ThreadedResolver()
+        self._resolver = resolver
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

@@ -1,6 +1,6 @@
 """What an action is told, and how one attempt at it went."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -19,7 +19,8 @@ class Attempt:
     `inputs` are its inputs with expressions evaluated and escapes resolved. `headers` say which occurrence it
     is for (Idempotency-Key, x-timerjobs-*), and in which trace (traceparent). `timeout` is for this attempt,
     `number` counts attempts of this action from 1. `memo` is what the former attempt left for this one
-    ({} at first; JSON values only). `now` is the instant it begins (aware, UTC).
+    ({} at first; JSON values only). `now` is the instant it begins (aware, UTC). `tell` shows callers what the
+    attempt waits for before it turns to its target, '' once it waits no longer.
     """
 
     action: Mapping[str, Any]
@@ -29,6 +30,7 @@ class Attempt:
     number: int
     memo: Mapping[str, Any]
     now: datetime
+    tell: Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

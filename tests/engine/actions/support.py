@@ -12,8 +12,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
 from shared.engine.actions.auth import Authorizer
+from shared.engine.actions.connections import Connections
 from shared.engine.actions.http import HttpAction
-from shared.engine.actions.outbound import GuardedConnector, Outbound, parse_places
+from shared.engine.actions.outbound import GuardedConnector, Lookups, Outbound, parse_places
 from shared.engine.actions.outcome import Attempt, Later, Outcome
 from shared.jobs.model import Status
 from tests.harness import Hit, Receiver
@@ -44,8 +45,13 @@ def an_attempt(inputs: Mapping[str, Any], **changed: Any) -> Attempt:
         "number": 1,
         "memo": {},
         "now": NOW,
+        "tell": silent,
     }
     return Attempt(inputs=inputs, **told | changed)
+
+
+async def silent(reason: str) -> None:
+    """Tells nobody what an attempt waits for."""
 
 
 def a_call(url: str, **more: Any) -> dict[str, Any]:
@@ -59,15 +65,16 @@ async def http_action(
     elapsed: Callable[[], float] = lambda: 0.0,
     outbound: Outbound = THIS_MACHINE,
     resolver: AbstractResolver | None = None,
+    connections: Connections | None = None,
 ) -> AsyncIterator[HttpAction]:
     """An Http action for which no time passes unless `elapsed` says so."""
     async with aiohttp.ClientSession(
-        connector=GuardedConnector(outbound, resolver),
+        connector=GuardedConnector(outbound, resolver or Lookups(4)),
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
     ) as session:
-        yield HttpAction(session, authorizer, elapsed)
+        yield HttpAction(session, connections or Connections(50), authorizer, elapsed)
 
 
 async def once(inputs: Mapping[str, Any], authorizer: Authorizer | None = None, **changed: Any) -> Outcome | Later:
