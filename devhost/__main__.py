@@ -120,7 +120,7 @@ def _welcome(address: str, config: HostConfig, key: str | None) -> str:
     api = "/".join(filter(None, (address, config.route_prefix)))
     header = f" -H 'x-functions-key: {key}'" if key else ""
     job = {
-        "id": "hello",
+        "id": "echo",  # not that of the README: both can be sent
         "trigger": {"type": "Recurrence", "recurrence": {"frequency": "Second", "interval": 10}},
         "action": {
             "type": "Http",
@@ -134,7 +134,7 @@ The app answers at {api}; Ctrl-C stops it. A job that calls {address}{echo.PATH}
 
 Its runs:
 
-  curl{header} {api}/jobs/hello/runs
+  curl{header} {api}/jobs/echo/runs
 """
 
 

@@ -2,13 +2,13 @@
 
 Start the scheduler with `make run`, then:
 
-    python -m examples.host --type acme/nightly --listen 8088
+    python -m examples.host --type acme/steps --listen 8088
     curl -H 'Content-Type: application/json' http://127.0.0.1:7071/api/jobs -d '{
-      "id": "nightly", "serviceType": "acme/nightly", "parameters": {"steps": 5}, "trigger": {"type": "Once"},
-      "activation": {"site": "http://127.0.0.1:8088", "applicationPath": "app", "servicePath": "nightly"}
+      "id": "steps", "serviceType": "acme/steps", "parameters": {"steps": 5}, "trigger": {"type": "Once"},
+      "activation": {"site": "http://127.0.0.1:8088", "applicationPath": "app", "servicePath": "steps"}
     }'
 
-The scheduler finds that nobody can run the job and POSTs to http://127.0.0.1:8088/app/nightly; the host
+The scheduler finds that nobody can run the job and POSTs to http://127.0.0.1:8088/app/steps; the host
 registers, loads the run and works. When nothing has come for `--idle` seconds, it releases its lease and sleeps
 again. Without `--listen` it registers at once. Kill it while it works: another one goes on from the step that was
 saved last.

@@ -38,6 +38,21 @@ class Clock:
         return self.now
 
 
+class RealClock(Clock):
+    """This machine's clock, which nobody moves."""
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        raise AttributeError(f"the real clock cannot be set to {now}")
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A call that a receiver got."""

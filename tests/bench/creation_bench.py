@@ -19,8 +19,8 @@ import aiohttp
 from devhost.azurite import Azurite
 from shared.jobs.model import Job
 from shared.storage.jobs import Jobs
-from tests.bench.support import QUICK, Now
-from tests.harness import Bench, bench, http_job
+from tests.bench.support import QUICK
+from tests.harness import Bench, RealClock, bench, http_job
 from tests.herd import new_jobs, write_jobs
 from tests.stories.host import HostProcess
 
@@ -37,7 +37,7 @@ async def main() -> None:
         host = HostProcess(azurite.connection_string, PARTITIONS="16", DETECTION_PERIOD="PT1M")
         await host.start()
         async with (
-            bench(azurite.connection_string, Now(), PARTITIONS="16") as at,
+            bench(azurite.connection_string, RealClock(), PARTITIONS="16") as at,
             aiohttp.ClientSession() as session,
         ):
             over_http, bare = Posting(session, host.url), Bare(at)

@@ -20,8 +20,8 @@ from devhost.azurite import Azurite
 from shared.jobs.model import Job
 from shared.storage.table import Write
 from shared.wiring import Store
-from tests.bench.support import QUICK, Now, Target, print_profile, target
-from tests.harness import bench, http_job
+from tests.bench.support import QUICK, Target, print_profile, target
+from tests.harness import RealClock, bench, http_job
 from tests.herd import announce, listening, new_jobs, write_jobs
 
 JOBS = 1000 if QUICK else 10_000
@@ -88,7 +88,7 @@ async def scheduled(
 ) -> tuple[Took, list[Noted]]:
     """A herd, from its tickets to the last record."""
     profile = cProfile.Profile()
-    async with bench(storage, Now(), PARTITIONS=str(PARTITIONS)) as at:
+    async with bench(storage, RealClock(), PARTITIONS=str(PARTITIONS)) as at:
         await write_jobs(at.app.store, jobs)
         noted = noting(at.app.store)
         at.requests.clear()
@@ -131,7 +131,7 @@ def noting(store: Store) -> list[Noted]:
 
 async def replayed(storage: str, jobs: list[Job], noted: list[Noted]) -> Took:
     """The same transactions on the same rows in another table, each write at the version its row has there."""
-    async with bench(storage, Now(), PARTITIONS=str(PARTITIONS)) as at:
+    async with bench(storage, RealClock(), PARTITIONS=str(PARTITIONS)) as at:
         await write_jobs(at.app.store, jobs)
         versions = {row["RowKey"]: row["etag"] for row in await at.rows("timer")}
         chains: dict[str, list[Noted]] = defaultdict(list)

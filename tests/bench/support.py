@@ -7,23 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from typing import Any
 
 from aiohttp import web
 
-from tests.harness import Clock
-
 # `make bench QUICK=1`: small sizes, to see that the benches run.
 QUICK = "--quick" in sys.argv
-
-
-class Now(Clock):
-    """The real clock."""
-
-    def __call__(self) -> datetime:
-        return datetime.now(UTC)
 
 
 class Target:

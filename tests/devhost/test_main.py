@@ -114,7 +114,7 @@ def test_it_starts_azurite_serves_and_leaves_nothing_behind(app: Path) -> None:
         assert host.get("/api/secret") == (200, "for those who have the key")
         assert host.get("/echo?status=202")[0] == 202
         assert "GET /echo?status=202" in host.output
-        for expected in ('{"id": "hello", "trigger": ', "/echo", "/api/jobs/hello/runs"):
+        for expected in ('{"id": "echo", "trigger": ', "/echo", "/api/jobs/echo/runs"):
             assert expected in host.output
         assert "Executing" not in host.output
         assert host.end(signal.SIGTERM) == 0

@@ -10,24 +10,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from shared.storage.tickets import Ticket
-from tests.harness import NOON, Bench, Clock, Receiver, bench, http_job, until
+from tests.harness import NOON, Bench, RealClock, Receiver, bench, http_job, until
 from tests.herd import announce, listening, new_jobs, write_jobs
 
 HERD = 2000
-
-
-class Now(Clock):
-    """The real clock."""
-
-    def __call__(self) -> datetime:
-        return datetime.now(UTC)
 
 
 async def test_two_thousand_jobs_at_one_second_cost_at_most_0_3_requests_each(
     storage: str, target: Receiver, tell: Callable[[str, int], None]
 ) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
-    async with bench(storage, Now(), PARTITIONS="4") as at:
+    async with bench(storage, RealClock(), PARTITIONS="4") as at:
         jobs = new_jobs((http_job(target.url, every=86400, start=now, id=f"j{n}") for n in range(HERD)), now)
         await write_jobs(at.app.store, jobs)
         at.requests.clear()

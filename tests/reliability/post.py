@@ -36,8 +36,9 @@ class Post:
 
 
 async def recover(at: Bench, post: Post, cycles: int = 2) -> None:
-    """Detection and dispatch alone, until a cycle of detection leads to nothing."""
+    """Detection and dispatch alone, until a cycle of detection leads to nothing. The clock that goes on is that of
+    the post, which those of all processes follow."""
     for _ in range(cycles):
-        at.clock.now += CYCLE
+        post.clock.now += CYCLE
         await at.app.detector.tick()
         await post.deliver(at)

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import aiohttp
 
+from devhost.azurite import free_ports
 from shared.settings import Settings, read_settings
 
 ROOT = Path(__file__).parent.parent.parent
@@ -33,6 +34,8 @@ class HostProcess:
             "OUTBOUND_ALLOW": '["127.0.0.0/8"]',
         } | env
         self.url = ""
+        self._inherited = dict(os.environ)
+        self._arguments = ["--no-azurite"]
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self.log: list[str] = []
@@ -46,9 +49,9 @@ class HostProcess:
         """Starts it and waits until it listens."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "devhost", "--port", "0", "--no-azurite"),
+            *("-m", "devhost", "--port", "0", *self._arguments),
             cwd=ROOT,
-            env=dict(os.environ) | self.env,
+            env=self._inherited | self.env,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
@@ -91,3 +94,19 @@ class HostProcess:
             session.request(method, f"{self.url}/api{path}", json=body) as answer,
         ):
             return answer.status, await answer.json(content_type=None)
+
+
+class FreshHost(HostProcess):
+    """What `make run` starts where nothing was run before: the sample's settings, an Azurite and data of its own.
+
+    Of names it looks up this machine's alone, so what the examples call is not really called.
+    """
+
+    def __init__(self, app: Path) -> None:
+        super().__init__("")
+        app.mkdir()
+        for name in ("function_app.py", "host.json", "local.settings.sample.json", "shared", "workflows"):
+            (app / name).symlink_to(ROOT / name)
+        self._inherited = {"PATH": os.environ["PATH"]}
+        self.env = {"PYTHONPATH": str(Path(__file__).parent / "offline")}
+        self._arguments = ["--app-dir", str(app), "--azurite-ports", ",".join(map(str, free_ports()))]

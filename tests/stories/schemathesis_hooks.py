@@ -5,12 +5,6 @@ from typing import Any
 import schemathesis
 
 
-@schemathesis.hook
-def filter_query(context: schemathesis.HookContext, query: dict[str, Any] | None) -> bool:
-    """An empty parameter is none to the platform, which hands it to no function: it cannot be a wrong value."""
-    return "" not in (query or {}).values()
-
-
 @schemathesis.serializer("application/x-ndjson")
 def lines(ctx: schemathesis.SerializationContext, value: Any) -> bytes:
     """JSON lines are described, and so drawn, as a text."""

@@ -15,7 +15,7 @@ from devhost.http_server import HttpServer
 from shared import entry
 from shared.web.openapi.document import BASE, PROBLEM, VERSION, document
 from shared.web.openapi.examples import Example
-from shared.web.openapi.parts import JSON, Route
+from shared.web.openapi.parts import JSON, PARAMETERS, Route
 from shared.web.openapi.routes import ROUTES
 from tests.documented import documented, holds
 from tests.harness import Bench
@@ -55,15 +55,16 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-async def answered(client: Client, route: Route, example: Example, **headers: str) -> Any:
-    """The answer to an example's request."""
+async def answered(client: Client, route: Route, example: Example, empty: bool = False) -> Any:
+    """The answer to an example's request; with `empty` also with all query parameters that are absent."""
+    absent = [name for name in route.parameters if empty and PARAMETERS[name].place == "query"]
     media_type = route.body.media_type if route.body else JSON
     sent = None if example.body is None else as_text(example.body)
     return await client.request(
         route.method,
         f"{BASE}/{route.path.format_map(example.path)}",
-        params=dict(example.query),
-        headers={"Content-Type": media_type} | dict(example.headers) | headers,
+        params=dict.fromkeys(absent, "") | dict(example.query),
+        headers={"Content-Type": media_type} | dict(example.headers),
         data=sent,
     )
 
@@ -96,10 +97,11 @@ def test_it_is_of_this_version_at_this_address() -> None:
     assert f"/{prefix}" == BASE
 
 
-async def test_the_examples_are_what_happens(client: Client) -> None:
+@pytest.mark.parametrize("empty", [False, True], ids=["as they are", "with empty query parameters"])
+async def test_the_examples_are_what_happens(client: Client, empty: bool) -> None:
     for route in ROUTES:
         for example in route.examples:
-            answer = await answered(client, route, example)
+            answer = await answered(client, route, example, empty)
             told = f"{route.name}, {example.title}: {await answer.text()}"
             assert answer.status == example.status, told
             text = await answer.text()
@@ -111,6 +113,12 @@ async def test_the_examples_are_what_happens(client: Client) -> None:
             assert documented.get("headers", {}).keys() <= answer.headers.keys(), told
 
 
+def test_the_document_allows_empty_query_parameters_and_no_other() -> None:
+    parameters = document()["components"]["parameters"].values()
+    assert {each["in"] for each in parameters if each.get("allowEmptyValue")} == {"query"}
+    assert all(each.get("allowEmptyValue") for each in parameters if each["in"] == "query")
+
+
 def test_every_route_has_an_example_that_succeeds() -> None:
     good = [route.name for route in ROUTES if any(example.status < 300 for example in route.examples)]
     assert good == [route.name for route in ROUTES if route.name != "openapi"]
@@ -120,7 +128,7 @@ def test_every_route_has_an_example_that_succeeds() -> None:
 def test_the_examples_are_as_the_schemas_have_them(route: Route) -> None:
     operation = documented()[route.name]
     for example in route.examples:
-        if route.body and example.status < 300:
+        if route.body and example.status < 300 and (route.body.required or example.body is not None):
             ((media_type, media),) = operation["requestBody"]["content"].items()
             assert holds(as_text(example.body), media_type, media)
         if example.answer is not None:
@@ -141,3 +149,13 @@ async def test_all_but_health_demand_the_key(bound: list[HttpFunction]) -> None:
         for query, headers in ((f"?code={KEY}", {}), ("", {"x-functions-key": KEY})):
             assert (await client.get(f"{BASE}/openapi.json{query}", headers=headers)).status == 200
         assert [route.name for route in ROUTES if route.anonymous] == ["health"]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.body], ids=lambda route: route.name)
+async def test_a_body_may_be_left_out_just_where_the_document_says_so(client: Client, route: Route) -> None:
+    path = {"id": "a", "seq": "1", "host": "0" * 32}
+    if "{host}" in route.path:
+        assert (await client.post(f"{BASE}/hosts", json={"serviceTypes": ["acme/nightly"]})).status == 201
+    headers = {"Content-Type": route.body.media_type if route.body else ""}
+    answer = await client.request(route.method, f"{BASE}/{route.path.format_map(path)}", headers=headers)
+    assert answer.status == (400 if documented()[route.name]["requestBody"]["required"] else 200)

@@ -70,7 +70,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.body:
         given = {example.title: example.body for example in route.examples if example.body is not None}
         content = {route.body.media_type: _media(route.body.schema, route.body.media_type, given)}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": route.body.required, "content": content}
     return operation
 
 
@@ -105,10 +105,11 @@ def _media(schema: str, media_type: str, examples: dict[str, Any]) -> dict[str, 
 
 
 def _parameter(name: str, parameter: Parameter) -> dict[str, Any]:
-    required = {"required": True} if parameter.place == "path" else {}
+    # The platform hands an empty query parameter to no function, so it counts as absent.
+    more = {"path": {"required": True}, "query": {"allowEmptyValue": True}}.get(parameter.place, {})
     return {
         "name": name,
         "in": parameter.place,
         "description": parameter.says,
         "schema": dict(parameter.schema),
-    } | required
+    } | more

@@ -91,7 +91,7 @@ HOST_ROUTES = (
         path="hosts/{host}/renew",
         name="renew_host",
         says="Prolong the host's lease, and its locks on the instances named",
-        body=Body(schema="Renewal"),
+        body=Body(schema="Renewal", required=False),
         answers={200: Answer(says="The host, and what it holds no more", schema="RenewedHost")},
         problems=(409, 413, 415),
         examples=(
@@ -102,6 +102,7 @@ HOST_ROUTES = (
                 body={"instances": [_NAME]},
                 answer=_HOST | {"lost": []},
             ),
+            Example(title="At work on nothing", status=200, path=_OF_HOST, answer=_HOST | {"lost": []}),
         ),
     ),
     Route(

@@ -42,10 +42,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """What a request must bring: a component's name (of JSON lines, what each is), and as which media type."""
+    """What a request brings: a component's name (of JSON lines, what each is), and as which media type.
+
+    One that is not `required` may be left out, and is then as one that says nothing: `{}`, or no lines.
+    """
 
     schema: str
     media_type: str = JSON
+    required: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,7 +154,7 @@ ROUTES = (
         path="bulk/jobs",
         name="bulk_jobs",
         says=f"Operations on many jobs, one in each of up to {MAX_LINES:,} JSON lines",
-        body=Body(schema="BulkLine", media_type=LINES),
+        body=Body(schema="BulkLine", media_type=LINES, required=False),
         answers={200: Answer(says="What came of each line, in order", schema="BulkAnswer", media_type=LINES)},
         problems=_WITH_BODY,
         examples=shown.BULK,
