@@ -12,16 +12,21 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 from devhost import echo
 from devhost.azurite import STANDARD_PORTS, Azurite, Ports
 from devhost.errors import DevhostError
 from devhost.functions import HANDLER_THREADS, Functions, Threads, load_app, read_functions
 from devhost.host import Host
+from devhost.queues import LOCK_SECONDS
 from devhost.settings import HostConfig, load_settings, point_development_storage_at
+from devhost.worker import Start, kill
 
 log = logging.getLogger("devhost")
 
@@ -50,12 +55,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> None:
+    start = Start.now()
     app_dir = options.app_dir.resolve()
     os.chdir(app_dir)
     config = HostConfig.read(app_dir)
+    if options.function_timeout is not None:
+        config = replace(config, function_timeout=timedelta(seconds=options.function_timeout))
     settings = load_settings(app_dir)
     point_development_storage_at(options.azurite_ports)
     functions = _load(app_dir)
+    if options.only is not None:
+        functions = functions.only(options.only)
     with ExitStack() as stack:
         server = stack.enter_context(_listen(options.host, options.port))
         if options.azurite:
@@ -73,22 +83,37 @@ def _run(options: argparse.Namespace) -> None:
             len(functions.queues),
             settings or "no file",
         )
-        asyncio.run(_serve(functions, config, server, options))
+
+        def restart() -> NoReturn:
+            port = server.getsockname()[1]
+            stack.close()  # so Azurite saves its data
+            start.again("--port", str(port))
+
+        asyncio.run(_serve(functions, config, server, options, restart))
 
 
 async def _serve(
-    functions: Functions, config: HostConfig, server: socket.socket, options: argparse.Namespace
+    functions: Functions,
+    config: HostConfig,
+    server: socket.socket,
+    options: argparse.Namespace,
+    restart: Callable[[], NoReturn],
 ) -> None:
-    host = Host(functions, config, key=options.key)
+    host = Host(functions, config, restart=restart, key=options.key, lock_seconds=options.lock_seconds)
 
     def stop() -> None:
         log.info("Stopping, with at most %g s for what is running; again to stop now", options.grace)
         host.stop()
 
+    def drain() -> None:
+        log.info("Draining: killed when no invocation is open, after %g s at most", options.drain_seconds)
+        host.drain(options.drain_seconds)
+
     loop = asyncio.get_running_loop()
     loop.set_default_executor(Threads())
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(signal.SIGUSR1, drain)
     name = f"[{options.host}]" if ":" in options.host else options.host.replace("0.0.0.0", "127.0.0.1")
     address = f"http://{name}:{server.getsockname()[1]}"
     await host.run(server, options.grace, lambda: print(_welcome(address, config, options.key), flush=True))
@@ -158,6 +183,27 @@ def _parser() -> argparse.ArgumentParser:
         help="demand this function key (default: $DEVHOST_KEY)",
     )
     add("--grace", type=float, default=10.0, help="seconds for running invocations at the end (default: 10)")
+    add(
+        "--only",
+        type=lambda text: text.split(","),
+        metavar="NAME[,NAME]",
+        help="run these functions alone, as one of the platform's instances does; http: all that answer HTTP",
+    )
+    add(
+        "--function-timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="the longest an invocation may last, instead of functionTimeout of host.json",
+    )
+    add(
+        "--drain-seconds",
+        type=_seconds,
+        default=3600.0,
+        metavar="SECONDS",
+        help="the longest that open invocations may last after SIGUSR1, which drains (default: %(default)g)",
+    )
+    # For tests only: on the platform it cannot be set.
+    add("--lock-seconds", type=int, default=LOCK_SECONDS, help=argparse.SUPPRESS)
     add("--verbose", action="store_true", help="log each invocation")
     return parser
 
@@ -166,6 +212,16 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
 
 
 def _ports(text: str) -> Ports:
@@ -179,9 +235,7 @@ def _exit(status: int) -> None:
     """Leave even if a handler still runs in a thread, which cannot be stopped."""
     HANDLER_THREADS.shutdown()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
-        logging.shutdown()
-        sys.stdout.flush()
-        os._exit(status)
+        kill(status)
     sys.exit(status)
 
 

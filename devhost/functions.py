@@ -10,9 +10,10 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ log = logging.getLogger("devhost.functions")
 
 APP_MODULE = "function_app"
 DEFAULT_CONNECTION = "AzureWebJobsStorage"
+HTTP_GROUP = "http"  # all functions that answer HTTP; the platform's name for them
+
+Watch = Callable[[str], AbstractContextManager[object]]  # of a function's name
 
 
 class Threads(ThreadPoolExecutor):
@@ -40,11 +44,15 @@ HANDLER_THREADS = Threads(thread_name_prefix="handler")
 
 @dataclass(frozen=True)
 class Function:
-    """One function: its name, its code, and the parameter that takes what triggered it."""
+    """One function: its name, its code, and the parameter that takes what triggered it.
+
+    `watch` makes the context that each invocation runs in.
+    """
 
     name: str
     handler: Callable[..., Any]
     parameter: str
+    watch: Watch = field(default=nullcontext, kw_only=True)
 
     async def invoke(self, argument: object) -> object:
         """Call the handler, in a thread if it is not async, and hand on what it returns or raises."""
@@ -52,7 +60,8 @@ class Function:
         log.debug("Executing %s (%s)", self.name, invocation)
         outcome = "failed"
         try:
-            result = await self._call(argument)
+            with self.watch(self.name):
+                result = await self._call(argument)
             outcome = "succeeded"
             return result
         finally:
@@ -102,6 +111,28 @@ class Functions:
     http: list[HttpFunction] = field(default_factory=list)
     timers: list[TimerFunction] = field(default_factory=list)
     queues: list[QueueFunction] = field(default_factory=list)
+
+    def only(self, names: Collection[str]) -> Functions:
+        """Those of these names; `http` names all that answer HTTP.
+
+        Raises DevhostError for a name that no function has.
+        """
+        known = [HTTP_GROUP, *(each.name for each in (*self.queues, *self.timers, *self.http))]
+        if unknown := [name for name in names if name not in known]:
+            raise DevhostError(f"there is no function {', '.join(unknown)}; there are {', '.join(known)}")
+        return Functions(
+            [each for each in self.http if each.name in names or HTTP_GROUP in names],
+            [each for each in self.timers if each.name in names],
+            [each for each in self.queues if each.name in names],
+        )
+
+    def watched(self, watch: Watch) -> Functions:
+        """The same functions, each invocation in a context that `watch` makes."""
+        return Functions(
+            [replace(each, watch=watch) for each in self.http],
+            [replace(each, watch=watch) for each in self.timers],
+            [replace(each, watch=watch) for each in self.queues],
+        )
 
 
 def load_app(app_dir: Path) -> func.FunctionApp:

@@ -20,7 +20,7 @@ from devhost.stopping import stops_within
 log = logging.getLogger("devhost.queues")
 
 POISON = "-poison"
-LOCK_SECONDS = 600  # how long a received message is hidden; fixed on the platform too
+LOCK_SECONDS = 600  # how long a received message is hidden, and again at half of it; fixed on the platform
 FIRST_POLL_SECONDS = 0.1
 FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS = 0.5, 30.0
 
@@ -44,14 +44,23 @@ class QueueListener:
     """Polls one queue for one function.
 
     It receives the next batch once no more than `new_batch_threshold` messages are in work, so at most
-    batch_size + new_batch_threshold ever are. A message is deleted after its function returned; one that was
-    not deleted, for whatever reason, comes again.
+    batch_size + new_batch_threshold ever are. While its function runs, a message is hidden anew at half of its
+    lock, so it is not delivered twice. It is deleted after its function returned; one that was not deleted, for
+    whatever reason, comes again.
     """
 
-    def __init__(self, function: QueueFunction, connection: str, options: QueueOptions) -> None:
+    def __init__(
+        self,
+        function: QueueFunction,
+        connection: str,
+        options: QueueOptions,
+        *,
+        lock_seconds: int = LOCK_SECONDS,
+    ) -> None:
         """Raises DevhostError if the connection string is wrong."""
         self._function = function
         self._options = options
+        self._lock_seconds = lock_seconds
         self._queue = _client(connection, function.queue)
         # A poison queue has none of its own: what fails there stays, hidden until its lock ends.
         is_poison = function.queue.endswith(POISON)
@@ -95,7 +104,7 @@ class QueueListener:
     async def _receive(self) -> list[StoredMessage]:
         """One batch, or nothing; a queue that does not exist is created."""
         pages = self._queue.receive_messages(
-            messages_per_page=self._options.batch_size, visibility_timeout=LOCK_SECONDS
+            messages_per_page=self._options.batch_size, visibility_timeout=self._lock_seconds
         ).by_page()
         try:
             async for page in pages:
@@ -117,13 +126,41 @@ class QueueListener:
             log.warning("Message %s for function %s was never finished", message.id, function)
             await self._give_up(message)
             return
-        try:
-            await self._function.invoke(_trigger(message, body))
-        except Exception:
-            log.exception("Function %s failed, message %s, attempt %d of %d", function, message.id, attempt, most)
-            await (self._give_up(message) if attempt >= most else self._show_again(message))
-        else:
+        if await self._succeeds(message, body, attempt):
             await self._delete(message)
+        else:
+            await (self._give_up(message) if attempt >= most else self._show_again(message))
+
+    async def _succeeds(self, message: StoredMessage, body: bytes, attempt: int) -> bool:
+        """Call the function, keep its message hidden meanwhile, and say whether it returned."""
+        function, most = self._function.name, self._options.max_dequeue_count
+        ended = asyncio.Event()
+        async with asyncio.TaskGroup() as beside:
+            beside.create_task(self._keep_hidden(message, ended))
+            try:
+                await self._function.invoke(_trigger(message, body))
+            except Exception:
+                log.exception(
+                    "Function %s failed, message %s, attempt %d of %d", function, message.id, attempt, most
+                )
+                return False
+            finally:
+                ended.set()  # a renewal under way is awaited: it brings the pop receipt that deleting needs
+        return True
+
+    async def _keep_hidden(self, message: StoredMessage, ended: asyncio.Event) -> None:
+        """Hide a message anew at half of its lock until `ended`, or until storage says it is no longer ours."""
+        half = self._lock_seconds / 2
+        delay, failing = half, _retry_delays()
+        while not await stops_within(ended, delay):
+            try:
+                await self._hide(message, self._lock_seconds)
+                delay, failing = half, _retry_delays()
+            except AzureError as error:
+                log.warning("Cannot renew message %s: %s", message.id, _line(error))
+                if _is_refused(error):
+                    return
+                delay = min(half, next(failing))
 
     async def _give_up(self, message: StoredMessage) -> None:
         """Post a message to the poison queue, then delete it. A crash in between leaves it in both."""
@@ -138,11 +175,12 @@ class QueueListener:
         if self._poison is None:
             return
         seconds = int(self._options.visibility_timeout.total_seconds())
-        await self._carry_out(
-            "release",
-            message,
-            lambda: self._queue.update_message(message.id, message.pop_receipt, visibility_timeout=seconds),
-        )
+        await self._carry_out("release", message, lambda: self._hide(message, seconds))
+
+    async def _hide(self, message: StoredMessage, seconds: int) -> None:
+        """Hide a message for so long from now on; its pop receipt becomes another."""
+        hidden = await self._queue.update_message(message.id, message.pop_receipt, visibility_timeout=seconds)
+        message.pop_receipt = hidden.pop_receipt
 
     async def _delete(self, message: StoredMessage) -> None:
         await self._carry_out(
@@ -158,13 +196,17 @@ class QueueListener:
                 return True
             except AzureError as error:
                 log.warning("Cannot %s message %s: %s", what, message.id, _line(error))
-                if isinstance(error, HttpResponseError) and (error.status_code or 500) < 500:
+                if _is_refused(error):
                     return False
             await asyncio.sleep(next(delays))
 
 
 def _retry_delays() -> Iterator[float]:
     return growing_delays(FIRST_RETRY_SECONDS, LAST_RETRY_SECONDS)
+
+
+def _is_refused(error: AzureError) -> bool:
+    return isinstance(error, HttpResponseError) and (error.status_code or 500) < 500
 
 
 def _client(connection: str, queue: str) -> QueueClient:

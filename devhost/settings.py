@@ -15,6 +15,7 @@ from devhost.azurite import STANDARD_PORTS, Ports, connection_string
 from devhost.errors import DevhostError
 
 DEVELOPMENT_STORAGE = "UseDevelopmentStorage=true"
+FUNCTION_TIMEOUT = timedelta(minutes=30)  # the default of the Flex Consumption plan
 SETTINGS_FILES = ("local.settings.json", "local.settings.sample.json")
 
 
@@ -55,16 +56,27 @@ class HostConfig:
 
     route_prefix: str = "api"
     queues: QueueOptions = field(default_factory=QueueOptions)
+    function_timeout: timedelta | None = FUNCTION_TIMEOUT  # None: unbounded
 
     @classmethod
     def read(cls, app_dir: Path) -> HostConfig:
         """Read the host.json of an app. Raises DevhostError if it is missing or wrong."""
-        extensions = _section(_read_json(app_dir / "host.json"), "extensions", "host.json")
+        content = _read_json(app_dir / "host.json")
+        extensions = _section(content, "extensions", "host.json")
         prefix = _section(extensions, "http", "host.json").get("routePrefix", cls.route_prefix)
         if not isinstance(prefix, str):
             raise DevhostError(f"host.json: routePrefix is text, not {prefix!r}")
         queues = QueueOptions.of(_section(extensions, "queues", "host.json"))
-        return cls(route_prefix=prefix.strip("/"), queues=queues)
+        return cls(prefix.strip("/"), queues, cls._timeout(content))
+
+    @staticmethod
+    def _timeout(content: Mapping[str, Any]) -> timedelta | None:
+        if str(content.get("functionTimeout")) == "-1":
+            return None
+        timeout = _duration(content, "functionTimeout", FUNCTION_TIMEOUT)
+        if not timeout:
+            raise DevhostError("host.json: functionTimeout is longer than 0, or -1 for none")
+        return timeout
 
 
 def load_settings(app_dir: Path) -> str | None:

@@ -36,11 +36,12 @@ def eventually_sync(condition: Callable[[], object]) -> None:
 
 
 class Proxy:
-    """Stands between a listener and Azurite's queue service: notes each request, and can fail some."""
+    """Stands between a listener and Azurite's queue service: notes each request; can fail some, or answer late."""
 
     def __init__(self, upstream: Ports) -> None:
         self.requests: list[str] = []
         self.fail_once: set[str] = set()
+        self.answers_after: dict[str, asyncio.Event] = {}
         self.port = 0
         self._upstream = upstream
         self._session: ClientSession | None = None
@@ -76,6 +77,8 @@ class Proxy:
         ) as answer:
             body = await answer.read()
             self._note(request, answer.status)
+            if request.method in self.answers_after:
+                await self.answers_after[request.method].wait()
             headers = {name: value for name, value in answer.headers.items() if name.startswith("x-ms-")}
             content_type = answer.headers.get("Content-Type", "application/xml")
             return web.Response(status=answer.status, body=body, headers={**headers, "Content-Type": content_type})

@@ -12,6 +12,7 @@ import pytest
 from devhost.errors import DevhostError
 from devhost.functions import (
     APP_MODULE,
+    Functions,
     HttpFunction,
     QueueFunction,
     TimerFunction,
@@ -136,3 +137,33 @@ def test_without_exactly_one_app_there_is_one_clear_line(tmp_path: Path, source:
         (tmp_path / "function_app.py").write_text(source)
     with pytest.raises(DevhostError, match=message):
         load_app(tmp_path)
+
+
+async def nothing() -> None: ...
+
+
+ALL = Functions(
+    [HttpFunction("get", nothing, "request", "get"), HttpFunction("put", nothing, "request", "put")],
+    [TimerFunction("tick", nothing, "timer", "0 * * * * *")],
+    [QueueFunction("take", nothing, "message", "work")],
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["take"], Functions(queues=ALL.queues)),
+        (["tick", "put"], Functions(http=ALL.http[1:], timers=ALL.timers)),
+        (["http"], Functions(http=ALL.http)),
+        (["take", "http"], Functions(http=ALL.http, queues=ALL.queues)),
+    ],
+)
+def test_functions_are_chosen_by_name_or_all_of_http(names: list[str], expected: Functions) -> None:
+    assert ALL.only(names) == expected
+
+
+@pytest.mark.parametrize(("names", "unknown"), [(["take", "talk"], "talk"), (["a", "b"], "a, b"), ([""], "")])
+def test_an_unknown_function_is_named_with_those_there_are(names: list[str], unknown: str) -> None:
+    expected = f"there is no function {unknown}; there are http, take, tick, get, put"
+    with pytest.raises(DevhostError, match=f"^{expected}$"):
+        ALL.only(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import shutil
@@ -35,7 +36,7 @@ class HostProcess:
     """`python -m devhost` for the app in a folder, on a free port. Leaving it kills what still runs."""
 
     def __init__(self, app: Path, *arguments: str, **environment: str) -> None:
-        self._log = app / "log.txt"
+        self._log = app / f"log-{uuid.uuid4().hex}.txt"  # several hosts may run one app
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("Azure", "DEVHOST"))}
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
@@ -199,6 +200,151 @@ def test_what_does_not_finish_in_time_is_given_up(
         assert ("Not all invocations ended" in host.output) is not again
 
 
+def invoke(host: HostProcess, route: str, folder: Path) -> tuple[int, str]:
+    return host.get(f"/api/{route}?folder={quote(str(folder))}")
+
+
+def length(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_a_drained_host_is_killed_when_its_last_invocation_ends_and_not_before(
+    app: Path, with_azurite: list[str], azurite: Azurite, queue_name: str
+) -> None:
+    by_http, by_queue, late = (app / each for each in ("http", "queue", "late"))
+    for folder in (by_http, by_queue, late):
+        folder.mkdir()
+
+    def the_task_goes_on() -> None:
+        before = length(app / "ticks")
+        eventually_sync(lambda: length(app / "ticks") > before + 10)
+        assert host.process.poll() is None
+
+    with (
+        HostProcess(app, *with_azurite, SAMPLE_QUEUE=queue_name) as host,
+        QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue,
+        ThreadPoolExecutor() as pool,
+    ):
+        host.ready()
+        eventually_sync(lambda: f"Queue {queue_name} created" in host.output)
+        queue.send_message(base64.b64encode(str(by_queue).encode()).decode())
+        answer = pool.submit(invoke, host, "slow", by_http)
+        for folder in (by_http, by_queue):
+            eventually_sync((folder / "started").exists)
+        assert invoke(host, "background", app) == (200, "1")
+        host.process.send_signal(signal.SIGUSR1)
+        eventually_sync(lambda: "Draining" in host.output)
+        assert (host.get("/api/greeting")[0], host.get("/echo")[0]) == (503, 200)
+        the_task_goes_on()
+        queue.send_message(base64.b64encode(str(late).encode()).decode())
+        (by_http / "release").touch()
+        assert answer.result() == (200, "finished")
+        the_task_goes_on()
+        (by_queue / "release").touch()
+        assert host.process.wait(60) == 0
+        assert "Drained: no invocation is open" in host.output
+        assert not (late / "started").exists()
+        assert queue.get_queue_properties().approximate_message_count == 1
+
+
+@pytest.mark.parametrize(("number", "cleaned"), [(signal.SIGTERM, True), (signal.SIGUSR1, False)])
+def test_draining_leaves_tasks_no_time_to_clean_up_as_stopping_does(
+    app: Path, with_azurite: list[str], queue_name: str, number: signal.Signals, cleaned: bool
+) -> None:
+    with HostProcess(app, *with_azurite, SAMPLE_QUEUE=queue_name) as host:
+        invoke(host.ready(), "background", app)
+        eventually_sync(lambda: length(app / "ticks"))
+        assert host.end(number) == 0
+        assert (app / "cleaned").exists() is cleaned
+
+
+def test_draining_kills_what_does_not_end_in_time(app: Path, with_azurite: list[str], queue_name: str) -> None:
+    with HostProcess(app, *with_azurite, "--drain-seconds", "0.1", SAMPLE_QUEUE=queue_name) as host:
+        asking = threading.Thread(target=get_no_answer, args=(host.ready(), f"/api/slow?folder={quote(str(app))}"))
+        asking.start()
+        eventually_sync((app / "started").exists)
+        assert host.end(signal.SIGUSR1) == 1
+        asking.join()
+        assert "Not all invocations ended within 0.1 s of draining" in host.output
+
+
+def test_an_invocation_beyond_function_timeout_ends_the_worker_and_another_starts(app: Path) -> None:
+    ports = free_ports()
+    with HostProcess(app, "--azurite-ports", listed(ports), "--function-timeout", "3") as host:
+        host.ready()
+        with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
+            queue.create_queue()
+            queue.send_message("hello")
+            assert invoke(host, "background", app) == (200, "1")
+            settings = app / "local.settings.sample.json"
+            settings.write_text(settings.read_text().replace("from the sample", "from the next worker"))
+            get_no_answer(host, f"/api/slow?folder={quote(str(app))}")
+            eventually_sync(lambda: host.output.count("answers at") == 2)
+            assert host.output.count("Function slow exceeded functionTimeout") == 1
+            assert host.get("/api/greeting") == (200, "from the next worker")  # at the same port
+            assert invoke(host, "background", app) == (200, "1")
+            assert not (app / "cleaned").exists()
+            assert [message.content for message in queue.peek_messages()] == ["hello"]
+        assert host.end(signal.SIGTERM) == 0
+    assert not any(map(answers, ports))
+
+
+def test_function_timeout_of_host_json_holds_and_a_draining_worker_is_not_started_again(
+    app: Path, with_azurite: list[str], queue_name: str
+) -> None:
+    config = json.loads((app / "host.json").read_text()) | {"functionTimeout": "00:00:03"}
+    (app / "host.json").write_text(json.dumps(config))
+    with HostProcess(app, *with_azurite, SAMPLE_QUEUE=queue_name) as host:
+        asking = threading.Thread(target=get_no_answer, args=(host.ready(), f"/api/slow?folder={quote(str(app))}"))
+        asking.start()
+        eventually_sync((app / "started").exists)
+        assert host.end(signal.SIGUSR1) == 1
+        asking.join()
+        assert "Function slow exceeded functionTimeout" in host.output
+        assert host.output.count("answers at") == 1
+
+
+def test_only_the_functions_that_are_named_run(
+    app: Path, with_azurite: list[str], azurite: Azurite, queue_name: str
+) -> None:
+    with (
+        HostProcess(app, *with_azurite, "--only", "take", SAMPLE_QUEUE=queue_name) as dispatching,
+        HostProcess(app, *with_azurite, "--only", "http", SAMPLE_QUEUE="other") as answering,
+        QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue,
+    ):
+        dispatching.ready()
+        answering.ready()
+        assert (dispatching.get("/api/greeting")[0], dispatching.get("/echo")[0]) == (404, 200)
+        assert answering.get("/api/greeting")[0] == 200
+        assert "1 queue" in dispatching.output
+        assert "0 queue" in answering.output
+        eventually_sync(lambda: f"Queue {queue_name} created" in dispatching.output)
+        (app / "release").touch()
+        queue.send_message(base64.b64encode(str(app).encode()).decode())
+        eventually_sync((app / "started").exists)
+
+
+def test_a_function_that_is_not_there_is_named_in_one_line(app: Path) -> None:
+    with HostProcess(app, "--only", "take,talk") as host:
+        expected = "devhost: there is no function talk; there are http, take, greeting, secret, .*\n"
+        assert re.fullmatch(expected, host.failure())
+
+
+def test_a_killed_hosts_message_comes_again_when_its_lock_ends(
+    app: Path, with_azurite: list[str], azurite: Azurite, queue_name: str
+) -> None:
+    arguments = [*with_azurite, "--lock-seconds", "2"]
+    with QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue:
+        queue.create_queue()
+        queue.send_message(base64.b64encode(str(app).encode()).decode())
+        with HostProcess(app, *arguments, SAMPLE_QUEUE=queue_name) as host:
+            eventually_sync((app / "started").exists)
+            host.end(signal.SIGKILL)
+        (app / "started").unlink()
+        with HostProcess(app, *arguments, SAMPLE_QUEUE=queue_name):
+            eventually_sync((app / "started").exists)
+
+
 def test_keys_are_demanded_if_one_is_set(app: Path, azurite: Azurite) -> None:
     with HostProcess(
         app, "--no-azurite", DEVHOST_KEY="s3cret", AzureWebJobsStorage=azurite.connection_string
@@ -244,9 +390,11 @@ def test_an_app_that_cannot_be_loaded_is_shown_with_its_error(app: Path) -> None
         (["--port", "65536"], "'65536' is not a port"),
         (["--port", "x"], "'x' is not a port"),
         (["--azurite-ports", "1,2"], "'1,2' is not three ports"),
+        (["--drain-seconds", "0"], "'0' is not a number of seconds above 0"),
+        (["--function-timeout", "soon"], "'soon' is not a number of seconds above 0"),
     ],
 )
-def test_ports_that_are_none_are_refused(
+def test_arguments_that_are_wrong_are_refused(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):

@@ -15,7 +15,7 @@ from azure.storage.queue.aio import QueueClient
 
 from devhost.azurite import Azurite
 from devhost.functions import QueueFunction
-from devhost.queues import QueueListener, decode, growing_delays
+from devhost.queues import LOCK_SECONDS, QueueListener, decode, growing_delays
 from devhost.settings import QueueOptions
 from tests.devhost.support import Proxy, eventually
 
@@ -42,11 +42,17 @@ class Queues:
         for content in contents:
             await self.main.send_message(base64.b64encode(content).decode())
 
-    async def listen(self, handler: Handler, until: Callable[[], object], options: QueueOptions = OPTIONS) -> None:
+    async def listen(
+        self,
+        handler: Handler,
+        until: Callable[[], object],
+        options: QueueOptions = OPTIONS,
+        lock_seconds: int = LOCK_SECONDS,
+    ) -> None:
         """Run a listener until the condition holds, and until it has ended in good order."""
         stop = asyncio.Event()
         function = QueueFunction("take", handler, "message", self.name)
-        listener = QueueListener(function, self.proxy.connection_string, options)
+        listener = QueueListener(function, self.proxy.connection_string, options, lock_seconds=lock_seconds)
         running = asyncio.create_task(listener.run(stop))
         try:
             await eventually(until)
@@ -287,3 +293,90 @@ async def test_stopping_lets_a_message_finish_and_deletes_it(queues: Queues) -> 
     release.set()
     await running
     assert await queues.left() == 0
+
+
+async def test_a_function_that_takes_several_locks_gets_its_message_once(queues: Queues) -> None:
+    attempts: list[int | None] = []
+
+    async def hold(message: func.QueueMessage) -> None:
+        attempts.append(message.dequeue_count)
+        await eventually(lambda: queues.proxy.count("PUT") >= 5)
+
+    await queues.put(b"x")
+    await queues.listen(hold, lambda: queues.proxy.count("DELETE"), lock_seconds=2)
+    assert attempts == [1]
+    assert set(queues.settlements()) == {
+        f"PUT /{queues.name}/messages?visibilitytimeout=2 204",
+        f"DELETE /{queues.name}/messages 204",
+    }
+    assert await queues.left() == 0
+
+
+async def test_a_renewal_that_fails_is_tried_again_and_the_function_runs_on(
+    queues: Queues, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids: list[str | None] = []
+    renewed = f"PUT /{queues.name}/messages?visibilitytimeout=2"
+
+    async def hold(message: func.QueueMessage) -> None:
+        ids.append(message.id)
+        await eventually(lambda: queues.proxy.count(f"{renewed} 204"))
+
+    await queues.put(b"x")
+    queues.proxy.fail_once = {"PUT"}
+    await queues.listen(hold, lambda: queues.proxy.count("DELETE"), lock_seconds=2)
+    assert queues.settlements()[:2] == [f"{renewed} 503", f"{renewed} 204"]
+    assert [each.getMessage() for each in caplog.records] == [
+        f"Cannot renew message {ids[0]}: The server is busy."
+    ]
+    assert (len(ids), await queues.left()) == (1, 0)
+
+
+async def test_a_message_that_is_no_longer_ours_is_not_renewed_again(
+    queues: Queues, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended: list[bool] = []
+
+    async def delete_it_first(message: func.QueueMessage) -> None:
+        await queues.main.clear_messages()
+        await eventually(lambda: "Cannot renew" in caplog.text)
+        await asyncio.sleep(1.2)  # time in which a listener that does not give up tries again
+        ended.append(True)
+
+    await queues.put(b"x")
+    await queues.listen(delete_it_first, lambda: "Cannot delete" in caplog.text, lock_seconds=2)
+    assert ended
+    assert queues.settlements() == [
+        f"PUT /{queues.name}/messages?visibilitytimeout=2 404",
+        f"DELETE /{queues.name}/messages 404",
+    ]
+
+
+async def test_a_message_that_was_renewed_is_shown_again_if_its_function_fails(queues: Queues) -> None:
+    async def succeed_at_last(message: func.QueueMessage) -> None:
+        if message.dequeue_count == 1:
+            await eventually(lambda: queues.proxy.count("PUT"))
+            raise RuntimeError("on purpose")
+
+    await queues.put(b"x")
+    await queues.listen(succeed_at_last, lambda: queues.proxy.count("DELETE"), lock_seconds=2)
+    assert queues.settlements() == [
+        f"PUT /{queues.name}/messages?visibilitytimeout=2 204",
+        f"PUT /{queues.name}/messages?visibilitytimeout=1 204",
+        f"DELETE /{queues.name}/messages 204",
+    ]
+
+
+async def test_a_renewal_under_way_when_the_function_ends_is_awaited_for_its_pop_receipt(queues: Queues) -> None:
+    answer = queues.proxy.answers_after["PUT"] = asyncio.Event()
+
+    async def end_in_between(message: func.QueueMessage) -> None:
+        await eventually(lambda: queues.proxy.count("PUT"))
+        asyncio.get_running_loop().call_later(0.2, answer.set)  # time for a deletion that does not wait
+
+    await queues.put(b"x")
+    await queues.listen(end_in_between, lambda: queues.proxy.count("DELETE"), lock_seconds=2)
+    assert queues.settlements() == [
+        f"PUT /{queues.name}/messages?visibilitytimeout=2 204",
+        f"DELETE /{queues.name}/messages 204",
+    ]

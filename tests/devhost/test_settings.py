@@ -40,8 +40,9 @@ def test_other_durations_are_refused(text: str) -> None:
         parse_duration(text)
 
 
-def write_host_json(folder: Path, **extensions: object) -> Path:
-    (folder / "host.json").write_text(json.dumps({"version": "2.0", "extensions": extensions}))
+def write_host_json(folder: Path, *, timeout: object = "00:05:00", **extensions: object) -> Path:
+    content = {"version": "2.0", "functionTimeout": timeout, "extensions": extensions}
+    (folder / "host.json").write_text(json.dumps(content))
     return folder
 
 
@@ -54,13 +55,28 @@ def test_host_json_is_read(tmp_path: Path) -> None:
         "messageEncoding": "none",
     }
     config = HostConfig.read(write_host_json(tmp_path, http={"routePrefix": "v1"}, queues=queues))
-    assert config == HostConfig("v1", QueueOptions(6, 3, timedelta(seconds=1), timedelta(seconds=5), 3, "none"))
+    assert config == HostConfig(
+        "v1",
+        QueueOptions(6, 3, timedelta(seconds=1), timedelta(seconds=5), 3, "none"),
+        timedelta(minutes=5),
+    )
+
+
+@pytest.mark.parametrize("unbounded", ["-1", -1])
+def test_a_function_timeout_of_minus_one_means_none(tmp_path: Path, unbounded: object) -> None:
+    assert HostConfig.read(write_host_json(tmp_path, timeout=unbounded)).function_timeout is None
+
+
+@pytest.mark.parametrize("wrong", ["-2", "30 min", "00:00:00", None])
+def test_a_wrong_function_timeout_is_named(tmp_path: Path, wrong: object) -> None:
+    with pytest.raises(DevhostError, match=r"host\.json: functionTimeout"):
+        HostConfig.read(write_host_json(tmp_path, timeout=wrong))
 
 
 def test_what_host_json_does_not_say_has_the_platforms_default(tmp_path: Path) -> None:
     (tmp_path / "host.json").write_text('{"version": "2.0"}')
     assert HostConfig.read(tmp_path) == HostConfig(
-        "api", QueueOptions(16, 8, timedelta(minutes=1), timedelta(0), 5, "base64")
+        "api", QueueOptions(16, 8, timedelta(minutes=1), timedelta(0), 5, "base64"), timedelta(minutes=30)
     )
 
 

@@ -9,6 +9,8 @@ import azure.functions as func
 
 app = func.FunctionApp(http_auth_level=func.AuthLevel.FUNCTION)
 
+TASKS: set[asyncio.Task[None]] = set()
+
 
 async def _wait_for_release(folder: Path) -> None:
     await asyncio.to_thread((folder / "started").touch)
@@ -16,6 +18,20 @@ async def _wait_for_release(folder: Path) -> None:
         if await asyncio.to_thread((folder / "release").exists):
             return
         await asyncio.sleep(0.02)
+
+
+def _append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write(".")
+
+
+async def _tick(folder: Path) -> None:
+    try:
+        while True:
+            await asyncio.to_thread(_append, folder / "ticks")
+            await asyncio.sleep(0.02)
+    finally:
+        _append(folder / "cleaned")
 
 
 @app.route("greeting", auth_level=func.AuthLevel.ANONYMOUS)
@@ -48,6 +64,13 @@ def stuck(req: func.HttpRequest) -> str:
 @app.route("stuck_inside")
 async def stuck_inside(req: func.HttpRequest) -> str:
     return await asyncio.to_thread(_sleep_on, Path(req.params["folder"]))
+
+
+@app.route("background")
+async def background(req: func.HttpRequest) -> str:
+    """Leave a task that outlives the invocation; how many there are now."""
+    TASKS.add(asyncio.create_task(_tick(Path(req.params["folder"]))))
+    return str(len(TASKS))
 
 
 @app.queue_trigger("message", "%SAMPLE_QUEUE%", "AzureWebJobsStorage")
