@@ -114,6 +114,7 @@ class Dispatcher:
             message = "a pass failed while its runs were under way"
             log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
             await self._later(Ticket(partition, floor_second(self._shop.clock())))
+        metrics.slots_taken.set(self._shop.slots.taken)
         firing.end()
 
     async def _rounds(self, partition: str, crew: Crew, until: datetime) -> None:
@@ -163,6 +164,7 @@ class Dispatcher:
                 due = due[part:]
         finally:
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
+            metrics.runs_without_slot.add(sum(map(is_own, fired.unlocked)))
             called = self._is_called(partition)
             await self._line.announcer.runs(partition, [n for n in fired.unlocked if not (called and is_own(n))])
         return fired
@@ -250,5 +252,5 @@ class Dispatcher:
         try:
             await self._line.tickets.send(ticket, LATER)
         except StoreFailed as failure:
-            about = {"action": "announce", "partition": ticket.partition}
-            log.warning("a ticket was not sent, and is left to detection: %s", failure, extra=about)
+            message = "a ticket was not sent, and is left to detection: %s"
+            log.warning(message, failure, extra={"action": "announce", "partition": ticket.partition})
