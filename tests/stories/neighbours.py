@@ -59,11 +59,11 @@ def once(url: str) -> dict[str, Any]:
 
 
 def neighbours(url: str, jobs: int, every: int, count: int) -> dict[str, Any]:
-    """So many jobs, by id, each of which runs so many times; their seconds are spread evenly."""
+    """So many jobs, by id, each of which runs so many times; they take turns, second by second, for 5 seconds."""
     start = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
     made = {}
     for n in range(jobs):
-        job = http_job(url, every, start + timedelta(seconds=n % every))
+        job = http_job(url, every, start + timedelta(seconds=n % 5))
         job["trigger"]["recurrence"]["count"] = count
         made[f"neighbour-{n}"] = job
     return made

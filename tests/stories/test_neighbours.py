@@ -10,18 +10,18 @@ from tests.harness import Receiver, bench, until
 from tests.stories.host import UNDER_WAY, HostProcess
 from tests.stories.neighbours import SCENES, Scene, hanging, neighbours
 
-JOBS, EVERY = 100, 5
-# In a process that can take no more messages while runs hold theirs, so many held calls mean silence.
-HELD = 10
-ORDINARY = ("10 hanging", "10 hanging, 40 slots", "3 x 100 actions", "100 at one host")
-LONG = ("1 hanging", "100 hanging")
+# An occurrence is Missed once the next one is due: on a busy machine, not before it has had this long.
+JOBS, EVERY = 100, 15
+HELD = 10  # runs that hold their messages until they end would silence a process that has so many
+ORDINARY = ("10 hanging, 40 slots", "3 x 100 actions", "100 at one host")
+LONG = ("1 hanging", "10 hanging", "100 hanging")
 
 
 @pytest.mark.parametrize(
     ("scene", "count"),
     [
         *(pytest.param(SCENES[name], 2, id=name) for name in ORDINARY),
-        *(pytest.param(SCENES[name], 8, id=name, marks=pytest.mark.soak) for name in LONG),
+        *(pytest.param(SCENES[name], 4, id=name, marks=pytest.mark.soak) for name in LONG),
     ],
 )
 async def test_every_occurrence_of_a_neighbour_is_called_while_the_calls_of_others_hang(
