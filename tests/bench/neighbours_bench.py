@@ -96,8 +96,7 @@ async def play(scene: Scene, trace: bool) -> Played:
                 await host.start()
                 await host.put_all(scene.jobs(silent.urls))
                 await asyncio.sleep(WARM_UP)
-                beside = neighbours(quick.url, JOBS, EVERY, COUNT)
-                await host.put_all(beside)
+                await host.put_all(neighbours(quick.url, JOBS, EVERY, COUNT))
                 begun = len(host.noted())
                 watching = asyncio.create_task(watch_loop(SLOW_LOOP, delays.append))
                 with suppress(AssertionError):
@@ -105,10 +104,9 @@ async def play(scene: Scene, trace: bool) -> Played:
                 watching.cancel()
                 await asyncio.sleep(1)  # for what it notes of the last calls
                 noted = host.noted()
-                jobs = [(await host.call("GET", f"/jobs/{job_id}"))[1] for job_id in beside]
+                missed = sum(job["missed"] for job in await host.jobs("neighbour-"))
             finally:
                 await host.kill()
-        missed = sum(job["missed"] for job in jobs)
         return Played(quick.hits, missed, len(silent.hits), noted, begun, max(delays))
 
 

@@ -1,7 +1,8 @@
 """Jobs whose targets hang, and their neighbours: jobs whose target answers at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.harness import Hit, Receiver, http_job, receiving
+from shared.jobs.model import Ended, Stretch
+from shared.storage.records import read_past
+from tests.harness import Bench, Hit, Receiver, http_job, receiving
 
 LIMIT = {"timeout": "PT5M"}
 
@@ -81,3 +84,15 @@ async def hanging(ports: int) -> AsyncIterator[tuple[Receiver, asyncio.Event]]:
     async with receiving(ports) as receiver:
         receiver.answer = answer
         yield receiver, released
+
+
+async def recorded(at: Bench, jobs: Iterable[str], count: int = 1) -> dict[str, list[Ended | Stretch]]:
+    """The history of each of these jobs, once it has so many records."""
+    async with asyncio.timeout(300):
+        while True:
+            records: dict[str, list[Ended | Stretch]] = defaultdict(list)
+            for row in await at.rows("past"):
+                records[row["RowKey"].split(":")[1]].append(read_past(row))
+            if all(len(records[job_id]) >= count for job_id in jobs):
+                return {job_id: records[job_id] for job_id in jobs}
+            await asyncio.sleep(0.5)

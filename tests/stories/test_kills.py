@@ -15,6 +15,7 @@ from tests.audit import audit
 from tests.harness import Hit, Receiver, bench, http_job
 from tests.stories.host import HostProcess
 
+UNDER_WAY = ("Running", "Waiting")  # statuses of runs that have not ended
 SEED = 20260908
 CREATORS = 8
 
@@ -63,7 +64,7 @@ async def test_killed_again_and_again_every_due_occurrence_is_fired_or_recorded_
             await victim.kill()
             await victim.start()
             kills += 1
-        histories = await first.settled(list(every))
+        histories = await settled(first, list(every))
         assert [await host.stop() for host in hosts] == [0] * len(hosts)
     finally:
         await asyncio.gather(*(host.kill() for host in hosts))
@@ -92,6 +93,21 @@ async def create(
         assert status == 201, job
         begins[job_id] = datetime.fromisoformat(job["nextOccurrence"])
     return begins
+
+
+async def settled(host: HostProcess, jobs: list[str]) -> dict[str, list[Any]]:
+    """The runs of each job, once all are Completed and nothing is executing."""
+    histories: dict[str, list[Any]] = {}
+    async with asyncio.timeout(300):
+        for job_id in jobs:
+            while True:
+                _, job = await host.call("GET", f"/jobs/{job_id}")
+                _, runs = await host.call("GET", f"/jobs/{job_id}/runs")
+                if job["state"] == "Completed" and not any(run["status"] in UNDER_WAY for run in runs["value"]):
+                    histories[job_id] = runs["value"]
+                    break
+                await asyncio.sleep(0.5)
+    return histories
 
 
 def check(

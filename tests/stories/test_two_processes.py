@@ -5,14 +5,14 @@ import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
+from shared.jobs.model import Ended, Status, Stretch
 from tests.audit import audit
 from tests.harness import Bench, Receiver, bench, http_job, until
 from tests.stories.host import HostProcess
-from tests.stories.neighbours import hanging, once
+from tests.stories.neighbours import hanging, once, recorded
 
 RUNS = 100
 PORTS = 4  # targets that the runs are spread over: a process may open only so many connections to one
@@ -45,11 +45,11 @@ async def test_what_a_full_process_has_no_room_for_is_called_by_the_other(storag
             await asyncio.sleep(0.1)
         assert not target.hits
         await other.start()
-        assert_succeeded(await other.settled(list(jobs)))
+        assert_succeeded(await recorded(at, jobs))
         assert Counter(hit.job for hit in target.hits) == dict.fromkeys(jobs, 1)
         assert len(silent.hits) == slots
         released.set()
-        assert_succeeded(await other.settled(list(hung)))
+        assert_succeeded(await recorded(at, hung))
         assert [await host.stop() for host in (full, other)] == [0, 0]
 
 
@@ -58,7 +58,7 @@ async def test_what_a_process_had_under_way_when_it_ended_is_done_by_the_other(
     storage: str, number: signal.Signals, tell: Callable[[str, int], None]
 ) -> None:
     async with (
-        pair(storage) as (first, second, _),
+        pair(storage) as (first, second, at),
         hanging(PORTS) as (quick, quick_released),
         hanging(PORTS) as (slow, slow_released),
     ):
@@ -72,7 +72,7 @@ async def test_what_a_process_had_under_way_when_it_ended_is_done_by_the_other(
         assert len(quick.hits + slow.hits) == RUNS
         quick_released.set()
         slow_released.set()
-        assert_succeeded(await second.settled(jobs))
+        assert_succeeded(await recorded(at, jobs))
         assert await second.stop() == 0
     # A run that ends while its process is being stopped is recorded; any other is called again.
     assert set(calls(quick).values()) == {1 if number is signal.SIGTERM else 2}
@@ -83,19 +83,21 @@ async def test_what_a_process_had_under_way_when_it_ended_is_done_by_the_other(
 async def test_what_a_process_has_under_way_when_it_is_drained_is_done_by_itself(
     storage: str, target: Receiver
 ) -> None:
-    async with pair(storage) as (first, second, _), hanging(PORTS) as (slow, released):
+    async with pair(storage) as (first, second, at), hanging(PORTS) as (slow, released):
         jobs = await under_way(first, slow)
         await second.start()
         first.send(signal.SIGUSR1)
-        # For so long it is drained with all of its runs under way.
-        ticks = http_job(target.url, every=1)
-        ticks["trigger"]["recurrence"]["count"] = 4
-        await second.put_all({"ticking": ticks})
-        assert_succeeded(await second.settled(["ticking"]))
+        await until(lambda: any("Draining" in line for line in first.log))
+        # So long it goes on with all of its runs under way.
+        ticking = http_job(target.url, every=1)
+        ticking["trigger"]["recurrence"]["count"] = 4
+        await second.put_all({"ticking": ticking})
+        await until(lambda: len(target.hits) == 4, 120)
         assert len(slow.hits) == RUNS
         released.set()
         await first.ended()
-        assert_succeeded(await second.settled(jobs))
+        assert any("no invocation is open" in line for line in first.log)
+        assert_succeeded(await recorded(at, jobs))
         assert await second.stop() == 0
     assert set(calls(slow).values()) == {1}
 
@@ -118,7 +120,7 @@ def calls(target: Receiver) -> Counter[str]:
     return Counter(hit.key for hit in target.hits)
 
 
-def assert_succeeded(histories: dict[str, list[Any]]) -> None:
-    """Every run has, and there is one at least of each job."""
+def assert_succeeded(histories: dict[str, list[Ended | Stretch]]) -> None:
+    """Every run of these jobs has."""
     for job_id, history in histories.items():
-        assert {record["status"] for record in history} == {"Succeeded"}, (job_id, history)
+        assert {record.status for record in history} == {Status.SUCCEEDED}, (job_id, history)
