@@ -83,7 +83,11 @@ async def hanging(ports: int) -> AsyncIterator[tuple[Receiver, asyncio.Event]]:
 
     async with receiving(ports) as receiver:
         receiver.answer = answer
-        yield receiver, released
+        try:
+            yield receiver, released
+        finally:
+            released.set()  # for handlers whose callers are gone
+            await asyncio.sleep(0)
 
 
 async def recorded(at: Bench, jobs: Iterable[str], count: int = 1) -> dict[str, list[Ended | Stretch]]:
