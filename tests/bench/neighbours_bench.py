@@ -10,6 +10,7 @@ name; `--trace` says of the latest calls when the process did what.
 import argparse
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -158,6 +159,11 @@ def traced(hit: Hit, events: list[list[Any]]) -> Iterator[str]:
     near = [event for event in before if event[0] > -1.5]
     polls = [f"{time:.2f} ({more[1]})" for time, kind, more in near if kind == "poll"]
     yield f"  the queue was asked at (messages in work): {' '.join(polls)}"
+    early = [(time, more[1] - at) for time, kind, more in near if kind == "received" and more[1]]
+    waited = Counter((f"{time:.1f}", f"{due:.0f}") for time, due in early if due > time)
+    yield "  early tickets: " + (
+        ", ".join(f"{n} at {time} for {due}" for (time, due), n in waited.items()) or "none"
+    )
     for kind in ("slow request", "loop", "collection"):
         if slow := [(more[0], time, *more[1:]) for time, what, more in near if what == kind]:
             took, ended, *more = max(slow)

@@ -56,7 +56,11 @@ class Notes:
 
 def watch(notes: Notes) -> None:
     """Has the classes of host and app note what they do."""
-    _before(Dispatcher, "carry_out", lambda _, ticket: notes.event("received", ticket.partition, str(ticket.due)))
+    _before(
+        Dispatcher,
+        "carry_out",
+        lambda _, ticket: notes.event("received", ticket.partition, ticket.due and ticket.due.timestamp()),
+    )
     _before(Dispatcher, "round", lambda _, partition, *rest: notes.event("round", partition))
     _before(Crew, "start", lambda _, run: notes.event("started", run.job_id, json_text(run.scheduled)))
     _before(HttpAction, "attempt", lambda _, attempt: notes.event("call", *_occurrence(attempt.headers)))
