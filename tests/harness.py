@@ -81,11 +81,18 @@ class Hit:
 
 @dataclass
 class Receiver:
-    """An HTTP endpoint that keeps what it is sent. `answer` decides status and body; it may wait."""
+    """An HTTP endpoint that keeps what it is sent. `answer` decides status and body; it may wait.
 
-    url: str = ""
+    `url` is the first of its `urls`, one for each port.
+    """
+
+    urls: list[str] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     answer: Callable[[Hit], Awaitable[web.Response]] | None = None
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
 
     async def handle(self, request: web.Request) -> web.Response:
         hit = Hit(datetime.now(UTC), request.method, request.path_qs, dict(request.headers), await request.read())
@@ -94,17 +101,16 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
-    """A receiver on a port of this machine."""
+async def receiving(ports: int = 1) -> AsyncIterator[Receiver]:
+    """A receiver on so many ports of this machine."""
     receiver = Receiver()
     server = web.Application(client_max_size=10 * 1024 * 1024)
     server.router.add_route("*", "/{tail:.*}", receiver.handle)
     runner = web.AppRunner(server, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    receiver.url = f"http://127.0.0.1:{port}/hook"
+    for _ in range(ports):
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    receiver.urls = [f"http://127.0.0.1:{address[1]}/hook" for address in runner.addresses]
     try:
         yield receiver
     finally:

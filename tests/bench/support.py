@@ -1,11 +1,12 @@
 """What benches share: their size, a target in a process of its own, and where time goes."""
 
+import asyncio
 import cProfile
 import multiprocessing
 import pstats
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
@@ -45,8 +46,6 @@ def target() -> Iterator[Target]:
 
 
 def _serve(pipe: "Connection[Any, Any]") -> None:
-    import asyncio
-
     keys: list[str] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -66,6 +65,16 @@ def _serve(pipe: "Connection[Any, Any]") -> None:
             keys.clear()
 
     asyncio.run(serve())
+
+
+async def watch_loop(least: float, late: Callable[[float], None]) -> None:
+    """Tells by how many seconds, if by so many at least, the event loop wakes too late. Ends when cancelled."""
+    loop, nap = asyncio.get_running_loop(), 0.02
+    while True:
+        due = loop.time() + nap
+        await asyncio.sleep(nap)
+        if loop.time() - due >= least:
+            late(loop.time() - due)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,10 +1,12 @@
 """The local host as a process of its own, to be talked to over HTTP and killed."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +21,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 class HostProcess:
     """`python -m devhost` on the test's Azurite, on a port of its own choice."""
+
+    module = "devhost"
 
     def __init__(self, storage: str, **env: str) -> None:
         name = uuid4().hex[:16]
@@ -49,7 +53,7 @@ class HostProcess:
         """Starts it and waits until it listens."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "devhost", "--port", "0", *self._arguments),
+            *("-m", self.module, "--port", "0", *self._arguments),
             cwd=ROOT,
             env=self._inherited | self.env,
             stdout=asyncio.subprocess.PIPE,
@@ -70,19 +74,33 @@ class HostProcess:
             if found := re.search(r"answers at (\S+)/api;", self.log[-1]):
                 self.url = found[1]
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process
+        return self._process.pid
+
     async def kill(self) -> None:
-        """Kills it as a power cut would."""
-        await self._end(signal.SIGKILL)
+        """Kills it as a power cut would, if it was started."""
+        if self._process:
+            self.send(signal.SIGKILL)
+            await self.ended()
 
     async def stop(self) -> int:
         """Ends it as Ctrl-C does; its exit status."""
-        return await self._end(signal.SIGINT)
+        self.send(signal.SIGINT)
+        return await self.ended()
 
-    async def _end(self, number: signal.Signals) -> int:
+    def send(self, number: signal.Signals) -> None:
+        """Sends it a signal, if it has not ended."""
         assert self._process
-        assert self._reading
         if self._process.returncode is None:
             self._process.send_signal(number)
+
+    async def ended(self) -> int:
+        """Waits for its end; its exit status."""
+        assert self._process
+        assert self._reading
         status = await self._process.wait()
         await self._reading
         return status
@@ -94,6 +112,24 @@ class HostProcess:
             session.request(method, f"{self.url}/api{path}", json=body) as answer,
         ):
             return answer.status, await answer.json(content_type=None)
+
+    async def put_all(self, jobs: Mapping[str, Any]) -> None:
+        """Creates these jobs, by id, with one request."""
+        lines = "\n".join(json.dumps({"op": "put", "id": job_id, "job": job}) for job_id, job in jobs.items())
+        headers = {"Content-Type": "application/x-ndjson"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.url}/api/bulk/jobs", data=lines.encode(), headers=headers) as answer,
+        ):
+            answers = [json.loads(line) for line in (await answer.text()).splitlines()]
+        assert [line["status"] for line in answers] == [201] * len(jobs), answers
+
+    async def jobs(self, prefix: str) -> list[Any]:
+        """Up to 1,000 jobs whose ids begin so."""
+        status, page = await self.call("GET", f"/jobs?prefix={prefix}&pageSize=1000")
+        assert status == 200, page
+        jobs: list[Any] = page["value"]
+        return jobs
 
 
 class FreshHost(HostProcess):

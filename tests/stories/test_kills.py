@@ -15,6 +15,7 @@ from tests.audit import audit
 from tests.harness import Hit, Receiver, bench, http_job
 from tests.stories.host import HostProcess
 
+UNDER_WAY = ("Running", "Waiting")  # statuses of runs that have not ended
 SEED = 20260908
 CREATORS = 8
 
@@ -102,7 +103,7 @@ async def settled(host: HostProcess, jobs: list[str]) -> dict[str, list[Any]]:
             while True:
                 _, job = await host.call("GET", f"/jobs/{job_id}")
                 _, runs = await host.call("GET", f"/jobs/{job_id}/runs")
-                if job["state"] == "Completed" and all(run["status"] != "Running" for run in runs["value"]):
+                if job["state"] == "Completed" and not any(run["status"] in UNDER_WAY for run in runs["value"]):
                     histories[job_id] = runs["value"]
                     break
                 await asyncio.sleep(0.5)
