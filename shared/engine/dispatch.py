@@ -14,7 +14,7 @@ from shared.engine.crew import GATHER, Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
 from shared.engine.invocations import Firing, Invocations
 from shared.engine.removal import Remover
-from shared.engine.taking import Taken, Taker
+from shared.engine.taking import Taker
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
 from shared.jobs.model import NewerTimer, Removal, Run
@@ -56,7 +56,8 @@ class Dispatcher:
         self._line = line
         self._shop = shop
         self._owner = owner
-        self._lingering: set[str] = set()  # partitions whose waiting runs a pass takes as slots become free
+        # The jobs of each partition whose waiting runs a pass takes as slots become free.
+        self._lingering: dict[str, set[str]] = {}
         self._called: dict[str, datetime] = {}  # partitions with a hidden ticket of this process, and until when
 
     async def carry_out(self, ticket: Ticket) -> None:
@@ -65,24 +66,28 @@ class Dispatcher:
 
         Raises StoreFailed where storage fails before; the ticket then comes again.
         """
-        if ticket.due is not None and not await self._has_come(ticket, ticket.due):
-            return
         partition = ticket.partition
 
         async def work(firing: Firing) -> None:
-            await (self.take_runs if ticket.due is None else self.fire_due)(partition, firing)
+            if ticket.due is None:
+                await self.take_runs(partition, firing)
+            elif await self._has_come(ticket, ticket.due, firing):
+                await self.fire_due(partition, firing)
 
         async def again() -> None:
             await self._line.tickets.send(ticket, LATER)
 
         await self._line.invocations.carry(work, again, lambda: self._call(partition))
 
-    async def _has_come(self, ticket: Ticket, due: datetime) -> bool:
-        """Waits for a ticket that is early by a moment; one earlier than that is sent again for the rest."""
+    async def _has_come(self, ticket: Ticket, due: datetime, firing: Firing) -> bool:
+        """Waits for a ticket that is early by a moment, which holds no invocation; one earlier than that is sent
+        again for the rest."""
         early = due - self._shop.clock()
         if early > EARLY:
             await self._line.tickets.send(ticket, early)
             return False
+        if early > timedelta(0):
+            firing.end()
         while early > timedelta(0):
             await asyncio.sleep(early.total_seconds())
             early = due - self._shop.clock()
@@ -164,10 +169,18 @@ class Dispatcher:
                 due = due[part:]
         finally:
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            metrics.runs_without_slot.add(sum(map(is_own, fired.unlocked)))
-            called = self._is_called(partition)
-            await self._line.announcer.runs(partition, [n for n in fired.unlocked if not (called and is_own(n))])
+            await self._hand_over(partition, fired.unlocked)
         return fired
+
+    async def _hand_over(self, partition: str, runs: Sequence[Run]) -> None:
+        """Announces runs that got no slot, unless a pass of this process takes them as soon as there is one and
+        has called for others already; and those of hosts elsewhere."""
+        own = [run for run in runs if is_own(run.service_type)]
+        metrics.runs_without_slot.add(len(own))
+        if partition in self._lingering:
+            self._lingering[partition].update(run.job_id for run in own)
+            runs = [run for run in runs if not is_own(run.service_type)]
+        await self._line.announcer.runs(partition, [run.service_type for run in runs])
 
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew, fired: Fired) -> None:
         with self._shop.slots.reserving() as reserved:
@@ -207,26 +220,29 @@ class Dispatcher:
                 await self._carried(partition, firing, self._rounds(partition, crew, until))
 
     async def _take(self, partition: str, crew: Crew, until: datetime) -> None:
-        if partition in self._lingering:
-            await self._call(partition)
-            return
         taken = await self._line.taker.take(partition, crew)
         if taken.without_slot:
-            if partition not in self._lingering:
-                self._lingering.add(partition)
-                crew.beside(self._linger(partition, taken, crew, until))
+            if partition in self._lingering:
+                self._lingering[partition] |= taken.without_slot
+            else:
+                self._lingering[partition] = set(taken.without_slot)
+                crew.beside(self._linger(partition, crew, until))
             await self._call(partition)
         elif taken.more:
             await self._line.tickets.send(Ticket(partition))
 
-    async def _linger(self, partition: str, taken: Taken, crew: Crew, until: datetime) -> None:
+    async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
         """Takes more as soon as a job that got no slot may have one."""
+        jobs, more = self._lingering[partition], True
         try:
-            while taken.without_slot and (left := until - self._shop.clock()) > timedelta(0):
+            while jobs and (left := until - self._shop.clock()) > timedelta(0):
                 async with asyncio.timeout(left.total_seconds()):
-                    await self._shop.slots.open_to(taken.without_slot)
+                    await self._shop.slots.open_to(jobs)
                     await asyncio.sleep(GATHER)
+                jobs.clear()
                 taken = await self._line.taker.take(partition, crew)
+                jobs |= taken.without_slot
+                more = taken.more or bool(jobs)
         except TimeoutError:
             pass
         except Exception as error:
@@ -234,8 +250,8 @@ class Dispatcher:
             message = "waiting runs could not be taken"
             log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
         finally:
-            self._lingering.discard(partition)
-        if taken.without_slot or taken.more:
+            del self._lingering[partition]
+        if more:
             await self._call(partition)
 
     async def _call(self, partition: str) -> None:

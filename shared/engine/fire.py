@@ -29,11 +29,11 @@ Due = Baton | Idle | BadTimer
 
 @dataclass(slots=True)
 class Fired:
-    """What firing comes to, as it goes: the service types of the runs not locked by this process, which wait for
-    an executor; the seconds at which moved timers are due next, how many timers were dealt with, and whether
-    another pass was met."""
+    """What firing comes to, as it goes: the runs not locked by this process, which wait for an executor; the
+    seconds at which moved timers are due next, how many timers were dealt with, and whether another pass was
+    met."""
 
-    unlocked: list[str] = field(default_factory=list)
+    unlocked: list[Run] = field(default_factory=list)
     dues: set[datetime] = field(default_factory=set)
     turns: int = 0
     met_another: bool = False
@@ -197,7 +197,7 @@ class Firer:
             if shot.run and shot.run.owner and etag:
                 this.start(replace(shot.run, etag=etag))
             elif shot.run and not shot.run.owner:
-                fired.unlocked.append(shot.run.service_type)
+                fired.unlocked.append(shot.run)
             for record in shot.records:
                 log.warning(
                     "job %s: %s: %d occurrences: %s",
