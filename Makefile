@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 PORT ?= 7071
+# Of the storage emulator, where others than 10000,10001,10002 are wanted.
+STORAGE_PORTS ?=
 # Processes that tests run in, each with an Azurite of its own; they wait a lot, so more than a small machine has cores.
 WORKERS ?= 3
 
@@ -19,7 +21,7 @@ help: ## list what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
 
 run: check $(VENV) $(NODE) ## run the app on this machine with its storage: make run PORT=7071
-	@exec $(PY) -m devhost --port $(PORT)
+	@exec $(PY) -m devhost --port $(PORT) $(if $(STORAGE_PORTS),--azurite-ports $(STORAGE_PORTS))
 
 test: lint $(NODE) ## lint, types and every test but the long ones
 	$(PY) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile

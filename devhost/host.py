@@ -18,7 +18,7 @@ from devhost.timers import TimerListener
 
 log = logging.getLogger("devhost")
 
-CLOSE_SECONDS = 1.0  # for connections that are still open when all invocations have ended
+CLOSE_SECONDS = 0.5  # for connections that are still open when all invocations have ended
 
 
 class Host:

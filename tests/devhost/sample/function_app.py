@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import azure.functions as func
@@ -48,6 +49,14 @@ def stuck(req: func.HttpRequest) -> str:
 @app.route("stuck_inside")
 async def stuck_inside(req: func.HttpRequest) -> str:
     return await asyncio.to_thread(_sleep_on, Path(req.params["folder"]))
+
+
+@app.route("stubborn")
+async def stubborn(req: func.HttpRequest) -> str:
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.to_thread((Path(req.params["folder"]) / "started").touch)
+            await asyncio.sleep(3600)
 
 
 @app.queue_trigger("message", "%SAMPLE_QUEUE%", "AzureWebJobsStorage")
