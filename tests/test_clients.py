@@ -28,6 +28,8 @@ from shared.web.api import respond
 from shared.web.exchange import Request
 from shared.wiring import App, build, own_identity
 
+pytestmark = pytest.mark.servers
+
 STORAGE = "https://storage.azure.com"
 CLIENT_ID = "6f1a5bd0-7b1c-4c52-9d0e-2f5d2a0c1b3e"
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.stories.host import HostProcess
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LOCAL = "http://127.0.0.1:7071"

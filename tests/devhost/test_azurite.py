@@ -22,6 +22,8 @@ from devhost.azurite import FREE_PORTS, Azurite, Ports, connection_string
 from devhost.errors import DevhostError
 from tests.devhost.support import eventually_sync
 
+pytestmark = pytest.mark.servers
+
 
 def answers(port: int) -> bool:
     """Whether somebody listens."""

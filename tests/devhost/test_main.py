@@ -30,6 +30,8 @@ from devhost.host import CLOSE_SECONDS
 from tests.devhost.support import SAMPLE, eventually_sync
 from tests.devhost.test_azurite import answers
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[2]
 WHOEVER = r"process \d+ \(.+\)" if sys.platform == "linux" else "another program( .*)?"
 

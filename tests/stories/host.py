@@ -46,7 +46,8 @@ class HostProcess:
         """Starts it and waits until it listens."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "devhost", "--port", "0", "--no-azurite"),
+            # Grace enough for a machine that is busy: what is running at the end is to finish.
+            *("-m", "devhost", "--port", "0", "--no-azurite", "--grace", "60"),
             cwd=ROOT,
             env=dict(os.environ) | self.env,
             stdout=asyncio.subprocess.PIPE,
