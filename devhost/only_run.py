@@ -18,7 +18,7 @@ WAIT_SECONDS = 1.0
 
 @contextmanager
 def only_run(folder: Path) -> Iterator[IO[str]]:
-    """Take the folder for this process; `says` what to write into the file for those who come later.
+    """Take the folder for this process. `say` writes into the file what those who come later are to read.
 
     The kernel gives it free when the process ends, however that happens.
     Raises DevhostError, which names the process that has it.
