@@ -3,8 +3,12 @@
 
 PYTHON ?= python3
 PORT ?= 7071
+# Of the storage emulator, where others than 10000,10001,10002 are wanted.
+STORAGE_PORTS ?=
 # Processes that tests run in, each with an Azurite of its own; they wait a lot, so more than a small machine has cores.
 WORKERS ?= 3
+# How often tests are repeated; every other time beside a process that keeps a core busy.
+ROUNDS ?= 200
 
 PY := .venv/bin/python
 # A stamp is touched when all of its part is installed, so an interrupted install leaves none.
@@ -13,13 +17,13 @@ NODE := devhost/node_modules/.installed
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test lint bench soak clean check
+.PHONY: help run test lint bench soak repeat repeat-servers clean check
 
 help: ## list what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 run: check $(VENV) $(NODE) ## run the app on this machine with its storage: make run PORT=7071
-	@exec $(PY) -m devhost --port $(PORT)
+	@exec $(PY) -m devhost --port $(PORT) $(if $(STORAGE_PORTS),--azurite-ports $(STORAGE_PORTS))
 
 test: lint $(NODE) ## lint, types and every test but the long ones
 	$(PY) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile
@@ -37,8 +41,14 @@ bench: check $(VENV) $(NODE) ## run every tests/bench/*_bench.py; make bench QUI
 soak: check $(VENV) $(NODE) ## the long tests
 	$(PY) -m pytest -m soak
 
+repeat: check $(VENV) $(NODE) ## `make test` again and again, up to the first failure: make repeat ROUNDS=200
+	@$(PY) -m tests.repeat $(ROUNDS) $(MAKE) --no-print-directory test
+
+repeat-servers: check $(VENV) $(NODE) ## likewise the short tests that start servers of their own
+	@$(PY) -m tests.repeat $(ROUNDS) $(PY) -m pytest -m "servers and not soak" -n $(WORKERS)
+
 clean: ## remove what make has made here: installed parts, caches, and the stored jobs of `make run`
-	rm -rf .venv devhost/node_modules .azurite .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv devhost/node_modules .azurite .repeat .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 check:

@@ -21,9 +21,12 @@ from typing import NoReturn
 
 from devhost import echo
 from devhost.azurite import STANDARD_PORTS, Azurite, Ports
+from devhost.ending import GRACE_SECONDS, Ending
 from devhost.errors import DevhostError
 from devhost.functions import HANDLER_THREADS, Functions, Threads, load_app, read_functions
 from devhost.host import Host
+from devhost.listeners import holder
+from devhost.only_run import only_run, say
 from devhost.queues import LOCK_SECONDS
 from devhost.settings import HostConfig, load_settings, point_development_storage_at
 from devhost.worker import Start, kill
@@ -62,20 +65,20 @@ def _run(options: argparse.Namespace) -> None:
     if options.function_timeout is not None:
         config = replace(config, function_timeout=timedelta(seconds=options.function_timeout))
     settings = load_settings(app_dir)
-    point_development_storage_at(options.azurite_ports)
     functions = _load(app_dir)
     if options.only is not None:
         functions = functions.only(options.only)
     with ExitStack() as stack:
+        data = app_dir / DATA_FOLDER
+        claim = stack.enter_context(only_run(data)) if options.azurite else None
         server = stack.enter_context(_listen(options.host, options.port))
-        if options.azurite:
-            azurite = Azurite.use_or_start(location=app_dir / DATA_FOLDER, ports=options.azurite_ports)
-            stack.enter_context(azurite)
-            log.info(
-                "Azurite %s on ports %s",
-                f"started, with its data in {DATA_FOLDER}," if azurite.is_ours else "found running",
-                ", ".join(map(str, azurite.ports)),
-            )
+        address = _address(options.host, server)
+        ending = stack.enter_context(Ending(options.grace))
+        if claim is not None:
+            say(claim, address)
+            ending.azurite = Azurite.use_or_start(location=data, ports=options.azurite_ports)
+        log.info("Port %d for HTTP%s", server.getsockname()[1], _storage(ending.azurite))
+        point_development_storage_at(ending.azurite.ports if ending.azurite else options.azurite_ports)
         log.info(
             "Functions: %d HTTP, %d timer, %d queue; settings from the environment and %s",
             len(functions.http),
@@ -87,9 +90,25 @@ def _run(options: argparse.Namespace) -> None:
         def restart() -> NoReturn:
             port = server.getsockname()[1]
             stack.close()  # so Azurite saves its data
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             start.again("--port", str(port))
 
-        asyncio.run(_serve(functions, config, server, options, restart))
+        asyncio.run(_serve(functions, config, server, options, address, ending, restart))
+
+
+def _address(host: str, server: socket.socket) -> str:
+    name = f"[{host}]" if ":" in host else host.replace("0.0.0.0", "127.0.0.1")
+    return f"http://{name}:{server.getsockname()[1]}"
+
+
+def _storage(azurite: Azurite | None) -> str:
+    if azurite is None:
+        return ""
+    ports = ", ".join(f"{port} ({service})" for service, port in azurite.ports._asdict().items())
+    if azurite.is_ours:
+        return f"; ports {ports} for Azurite, started, with its data in {DATA_FOLDER}"
+    whose = holder(azurite.ports.table) or "another program"
+    return f"; ports {ports} for Azurite, found running: {whose}, whose jobs are shared and end with it"
 
 
 async def _serve(
@@ -97,12 +116,15 @@ async def _serve(
     config: HostConfig,
     server: socket.socket,
     options: argparse.Namespace,
+    address: str,
+    ending: Ending,
     restart: Callable[[], NoReturn],
 ) -> None:
     host = Host(functions, config, restart=restart, key=options.key, lock_seconds=options.lock_seconds)
 
     def stop() -> None:
         log.info("Stopping, with at most %g s for what is running; again to stop now", options.grace)
+        ending.begin()
         host.stop()
 
     def drain() -> None:
@@ -114,8 +136,6 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     loop.add_signal_handler(signal.SIGUSR1, drain)
-    name = f"[{options.host}]" if ":" in options.host else options.host.replace("0.0.0.0", "127.0.0.1")
-    address = f"http://{name}:{server.getsockname()[1]}"
     await host.run(server, options.grace, lambda: print(_welcome(address, config, options.key), flush=True))
 
 
@@ -135,8 +155,8 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise DevhostError(
-                f"port {port} is taken by another program: stop it, or choose another port with --port "
-                f"(make run PORT={port + 1})"
+                f"port {port} is taken by {holder(port) or 'another program'}: "
+                f"stop it, or choose another port with --port (make run PORT={port + 1})"
             ) from None
         raise DevhostError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
 
@@ -175,14 +195,19 @@ def _parser() -> argparse.ArgumentParser:
         type=_ports,
         default=STANDARD_PORTS,
         metavar="BLOB,QUEUE,TABLE",
-        help="ports for UseDevelopmentStorage=true (default: {},{},{})".format(*STANDARD_PORTS),
+        help="ports for UseDevelopmentStorage=true; 0: a free one (default: {},{},{})".format(*STANDARD_PORTS),
     )
     add(
         "--key",
         default=os.environ.get("DEVHOST_KEY"),
         help="demand this function key (default: $DEVHOST_KEY)",
     )
-    add("--grace", type=float, default=10.0, help="seconds for running invocations at the end (default: 10)")
+    add(
+        "--grace",
+        type=float,
+        default=GRACE_SECONDS,
+        help="seconds for running invocations at the end (default: %(default)g)",
+    )
     add(
         "--only",
         type=lambda text: text.split(","),

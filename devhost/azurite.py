@@ -2,27 +2,35 @@
 
 For Linux and macOS. `Azurite.start` is for tests (free ports, nothing kept), `Azurite.use_or_start` for
 the local run (known ports, data kept in a folder).
+
+A free port is chosen by Azurite itself, which binds it, and read from what Azurite prints. To choose one here
+and hand it over would leave a moment in which another process can take it; and what then answers on a port may
+be another's Azurite.
 """
 
 from __future__ import annotations
 
 import fcntl
 import http.client
+import logging
 import os
+import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self
 
 from devhost.errors import DevhostError
+from devhost.listeners import holder
+
+log = logging.getLogger("devhost.azurite")
 
 HOST = "127.0.0.1"
 SERVERS = ("Azurite-Blob", "Azurite-Queue", "Azurite-Table")
@@ -30,6 +38,11 @@ SCRIPT = Path(__file__).parent / "node_modules" / "azurite" / "dist" / "src" / "
 GUARD = Path(__file__).with_name("guard.py")
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
+MOST_OUTPUT = 65536
+OTHER_PORTS = "choose other ports with --azurite-ports (make run STORAGE_PORTS=10010,10011,10012)"
+LISTENING = re.compile(
+    r"^Azurite (Blob|Queue|Table) service is successfully listening at \S+:(\d+)$", re.MULTILINE
+)
 
 # Azurite's account is public knowledge: every installation has this name and key.
 ACCOUNT = "devstoreaccount1"
@@ -45,6 +58,7 @@ class Ports(NamedTuple):
 
 
 STANDARD_PORTS = Ports(10000, 10001, 10002)
+FREE_PORTS = Ports(0, 0, 0)
 
 
 def connection_string(ports: Ports) -> str:
@@ -56,15 +70,8 @@ def connection_string(ports: Ports) -> str:
     return f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY};{endpoints}"
 
 
-def free_ports() -> Ports:
-    """Three ports that nobody listens on at the moment."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server((HOST, 0))) for _ in Ports._fields]
-        return Ports(*(each.getsockname()[1] for each in sockets))
-
-
 class Azurite:
-    """An Azurite that answers. A context manager: leaving it stops the process, if it is ours."""
+    """An Azurite that listens. A context manager: leaving it stops the process, if it is ours."""
 
     def __init__(self, ports: Ports, process: subprocess.Popen[bytes] | None) -> None:
         self.ports = ports
@@ -81,26 +88,33 @@ class Azurite:
         return self._process is not None
 
     @classmethod
-    def start(cls, *, location: Path | None = None, ports: Ports | None = None, in_memory: bool = False) -> Self:
-        """Start one and wait until its three services answer.
+    def start(
+        cls,
+        *,
+        location: Path | None = None,
+        ports: Ports = FREE_PORTS,
+        in_memory: bool = False,
+        options: Sequence[str] = (),
+    ) -> Self:
+        """Start one and wait until its three services listen.
 
         Args:
             location: the folder for its data; needed unless `in_memory`.
-            ports: free ones are picked if absent.
+            ports: where to listen; 0 is any free one, and `ports` of what is returned says which.
             in_memory: keep nothing on disk.
+            options: more of its command line.
 
         It ends with this process, at the latest, however that ends.
-        Raises DevhostError if Node or Azurite is missing, or Azurite ends before it answers.
+        Raises DevhostError if Node or Azurite is missing, a port is taken, or Azurite ends before it listens.
         """
         if location is None and not in_memory:
             raise ValueError("an Azurite that keeps its data needs a location")
         folder = None if in_memory else location
-        ports = ports or free_ports()
         with ExitStack() as stack:
             output = stack.enter_context(tempfile.TemporaryFile())
             lock = None if folder is None else stack.enter_context(_lock(folder))
             process = subprocess.Popen(
-                _command(ports, folder),
+                [*_command(ports, folder), *options],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -109,7 +123,7 @@ class Azurite:
             )
             azurite = cls(ports, process)
             try:
-                _wait_until_it_answers(process, ports, output)
+                azurite.ports = _wait_until_it_listens(process, output)
             except BaseException:
                 azurite.stop()
                 raise
@@ -122,32 +136,33 @@ class Azurite:
         Raises DevhostError, besides `start`'s reasons, if other programs have some of the ports, or Azurite
         only a part of them.
         """
-        found = {port: _server_at(port) for port in ports}
-        silent = [port for port, name in zip(ports, SERVERS, strict=True) if not _is(found[port], name)]
+        found = {port: _server_at(port) for port in ports if port}
+        silent = [port for port, name in zip(ports, SERVERS, strict=True) if not _is(found.get(port), name)]
         if not silent:
             return cls(ports, None)
         for port in silent:
-            if found[port] is not None:
-                raise DevhostError(
-                    f"port {port}, wanted for Azurite, is taken by another program "
-                    f"({found[port] or 'unnamed'}): stop it, or choose other ports with --azurite-ports"
-                )
+            if (server := found.get(port)) is not None:
+                raise _taken(port, server)
         if len(silent) < len(ports):
             raise DevhostError(
                 f"of the ports {_listed(ports)} an Azurite answers on some, but not on {_listed(silent)}: "
-                "stop it, or choose other ports with --azurite-ports"
+                f"stop it, or {OTHER_PORTS}"
             )
         return cls.start(location=location, ports=ports)
 
-    def stop(self) -> None:
-        """End the process, if it is ours, and wait until it has saved its data and is gone."""
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End the process, if it is ours, and wait until it has saved its data and is gone.
+
+        It is killed after so many seconds. It also saves every 5 seconds, so a kill loses no more than that.
+        """
         if self._process is None:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
-            self._process.wait(STOP_SECONDS)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
+            log.warning("Azurite has not ended within %.1f s and is killed", seconds)
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
@@ -192,15 +207,31 @@ def _lock(location: Path) -> IO[bytes]:
             time.sleep(0.1)
 
 
-def _wait_until_it_answers(process: subprocess.Popen[bytes], ports: Ports, output: IO[bytes]) -> None:
+def _wait_until_it_listens(process: subprocess.Popen[bytes], output: IO[bytes]) -> Ports:
+    """The ports it listens on, by its own word: what answers on a port need not be this process."""
     deadline = time.monotonic() + START_SECONDS
-    while not all(_is(_server_at(port), name) for port, name in zip(ports, SERVERS, strict=True)):
-        if process.poll() is not None or time.monotonic() > deadline:
-            output.seek(0)
-            lines = output.read().decode(errors="replace").split("\n")
-            last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-            raise DevhostError(f"Azurite did not start on the ports {_listed(ports)}: {last}")
+    while True:
+        has_ended = process.poll() is not None or time.monotonic() > deadline
+        # Not by the file's position, which is the process's too.
+        text = os.pread(output.fileno(), MOST_OUTPUT, 0).decode(errors="replace")
+        listening = {name.lower(): int(port) for name, port in LISTENING.findall(text)}
+        if has_ended:
+            raise _failed(text)
+        if len(listening) == len(SERVERS):
+            return Ports(**listening)
         time.sleep(0.05)
+
+
+def _failed(output: str) -> DevhostError:
+    if taken := re.search(r"EADDRINUSE.*:(\d+)$", output, re.MULTILINE):
+        return _taken(int(taken[1]))
+    last = next((line for line in reversed(output.split("\n")) if line.strip()), "it said nothing")
+    return DevhostError(f"Azurite did not start: {last}")
+
+
+def _taken(port: int, server: str = "") -> DevhostError:
+    who = holder(port) or f"another program ({server or 'unnamed'})"
+    return DevhostError(f"port {port}, wanted for Azurite, is taken by {who}: stop it, or {OTHER_PORTS}")
 
 
 def _is(server: str | None, name: str) -> bool:

@@ -21,7 +21,7 @@ from devhost.worker import kill, time_limit
 
 log = logging.getLogger("devhost")
 
-CLOSE_SECONDS = 1.0  # for connections that are still open when all invocations have ended
+CLOSE_SECONDS = 0.5  # for connections that are still open when all invocations have ended
 
 
 class Host:

@@ -2,13 +2,10 @@
 
 import base64
 import json
-import socket
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,13 +20,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from devhost.azurite import ACCOUNT, GUARD, SCRIPT, Ports, free_ports
+from devhost.azurite import ACCOUNT, Azurite, Ports
 from shared.jobs.model import Status
 from shared.settings import Account, read_settings
 from shared.storage.table import StoreFailed
 from shared.web.api import respond
 from shared.web.exchange import Request
 from shared.wiring import App, build, own_identity
+
+pytestmark = pytest.mark.servers
 
 STORAGE = "https://storage.azure.com"
 CLIENT_ID = "6f1a5bd0-7b1c-4c52-9d0e-2f5d2a0c1b3e"
@@ -67,29 +66,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ports, ss
     """An Azurite that takes tokens, over https, and whom a client must trust to talk to it."""
     cert, key = certificate(tmp_path_factory.mktemp("certificate"))
     trust = ssl.create_default_context(cafile=str(cert))
-    ports = free_ports()
-    command = [sys.executable, "-IS", str(GUARD), "node", str(SCRIPT), "--disableTelemetry", "--silent"]
-    command += ["--skipApiVersionCheck", "--inMemoryPersistence", "--oauth", "basic", "--cert", str(cert)]
-    command += ["--key", str(key)]
-    for service, port in ports._asdict().items():
-        command += [f"--{service}Host", "127.0.0.1", f"--{service}Port", str(port)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
-        assert process.stdin is not None
-        try:
-            for port in ports:
-                while not answers(port, trust):
-                    assert process.poll() is None
-                    time.sleep(0.05)
-            yield ports, trust
-        finally:
-            process.stdin.close()
-
-
-def answers(port: int, trust: ssl.SSLContext) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
-        trust.wrap_socket(plain, server_hostname="127.0.0.1").close()
-        return True
-    return False
+    options = ["--oauth", "basic", "--cert", str(cert), "--key", str(key)]
+    with Azurite.start(in_memory=True, options=options) as azurite:
+        yield azurite.ports, trust
 
 
 class Platform:

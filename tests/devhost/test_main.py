@@ -25,25 +25,30 @@ import pytest
 from azure.storage.queue import QueueClient
 
 from devhost.__main__ import main
-from devhost.azurite import Azurite, Ports, connection_string, free_ports
+from devhost.azurite import FREE_PORTS, Azurite, Ports, connection_string
+from devhost.ending import CANCEL_SECONDS, GRACE_SECONDS, SAVE_SECONDS
+from devhost.host import CLOSE_SECONDS
 from tests.devhost.support import SAMPLE, eventually_sync
 from tests.devhost.test_azurite import answers
 
+pytestmark = pytest.mark.servers
+
 ROOT = Path(__file__).parents[2]
+WHOEVER = r"process \d+ \(.+\)" if sys.platform == "linux" else "another program( .*)?"
 
 
 class HostProcess:
     """`python -m devhost` for the app in a folder, on a free port. Leaving it kills what still runs."""
 
-    def __init__(self, app: Path, *arguments: str, **environment: str) -> None:
-        self._log = app / f"log-{uuid.uuid4().hex}.txt"  # several hosts may run one app
+    def __init__(self, app: Path, *arguments: str, log: Path | None = None, **environment: str) -> None:
+        self._log = (log or app) / f"log-{uuid.uuid4().hex}.txt"  # several hosts may run one app
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("Azure", "DEVHOST"))}
-        with self._log.open("w") as log:
+        with self._log.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "devhost", "--port", "0", "--app-dir", str(app), *arguments],
                 cwd=ROOT,
                 env={**inherited, **environment},
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
@@ -67,12 +72,23 @@ class HostProcess:
         assert self.process.poll() is None, self.output
         return self
 
-    def get(self, path: str, **headers: str) -> tuple[int, str]:
-        """The status and the text of an answer."""
+    @property
+    def address(self) -> str:
+        """Where it answers."""
         started = re.search(r"answers at (http://[^/]+)/api;", self.output)
         assert started is not None
+        return started[1]
+
+    @property
+    def ports(self) -> Ports:
+        """Where its Azurite listens."""
+        found = re.findall(r"; ports (\d+) \(blob\), (\d+) \(queue\), (\d+) \(table\) for Azurite", self.output)
+        return Ports(*map(int, found[-1]))  # of the worker that runs now
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """The status and the text of an answer."""
         try:
-            with urlopen(Request(started[1] + path, headers=headers)) as answer:
+            with urlopen(Request(self.address + path, headers=headers)) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as error:
             with error:
@@ -99,6 +115,9 @@ def listed(ports: Ports) -> str:
     return ",".join(map(str, ports))
 
 
+ON_FREE_PORTS = ("--azurite-ports", listed(FREE_PORTS))
+
+
 @pytest.fixture
 def with_azurite(azurite: Azurite) -> list[str]:
     """Arguments to use the session's Azurite."""
@@ -106,9 +125,8 @@ def with_azurite(azurite: Azurite) -> list[str]:
 
 
 def test_it_starts_azurite_serves_and_leaves_nothing_behind(app: Path) -> None:
-    ports = free_ports()
-    with HostProcess(app, "--azurite-ports", listed(ports)) as host:
-        host.ready()
+    with HostProcess(app, *ON_FREE_PORTS) as host:
+        ports = host.ready().ports
         assert all(map(answers, ports))
         assert "local.settings.sample.json" in host.output
         assert host.get("/api/greeting") == (200, "from the sample")
@@ -123,15 +141,15 @@ def test_it_starts_azurite_serves_and_leaves_nothing_behind(app: Path) -> None:
 
 
 def test_a_killed_host_loses_nothing_and_starts_again(app: Path) -> None:
-    ports = free_ports()
-    with HostProcess(app, "--azurite-ports", listed(ports)) as host:
-        host.ready()
+    with HostProcess(app, *ON_FREE_PORTS) as host:
+        ports = host.ready().ports
         with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
             queue.create_queue()
             queue.send_message("hello")
         host.end(signal.SIGKILL)
-    with HostProcess(app, "--azurite-ports", listed(ports)) as again:
-        again.ready()
+    eventually_sync(lambda: not any(map(answers, ports)))
+    with HostProcess(app, *ON_FREE_PORTS) as again:
+        ports = again.ready().ports
         with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
             assert [message.content for message in queue.peek_messages()] == ["hello"]
         assert again.end(signal.SIGINT) == 0
@@ -141,19 +159,19 @@ def test_a_killed_host_loses_nothing_and_starts_again(app: Path) -> None:
 def test_a_second_host_uses_the_azurite_that_runs(app: Path, with_azurite: list[str], azurite: Azurite) -> None:
     with HostProcess(app, *with_azurite) as host:
         host.ready()
-        assert "Azurite found running" in host.output
+        assert f"; ports {azurite.ports.blob} (blob), " in host.output
+        assert "for Azurite, found running: " in host.output
         assert host.end(signal.SIGINT) == 0
     assert all(map(answers, azurite.ports))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_lets_invocations_finish_and_storage_last_until_then(app: Path, number: signal.Signals) -> None:
-    ports = free_ports()
     by_http, by_queue = app / "by http", app / "by_queue"
     by_http.mkdir()
     by_queue.mkdir()
-    with HostProcess(app, "--azurite-ports", listed(ports)) as host, ThreadPoolExecutor() as pool:
-        host.ready()
+    with HostProcess(app, *ON_FREE_PORTS, "--grace", "60") as host, ThreadPoolExecutor() as pool:
+        ports = host.ready().ports
         eventually_sync(lambda: "Queue sample created" in host.output)
         with QueueClient.from_connection_string(connection_string(ports), "sample") as queue:
             queue.send_message(base64.b64encode(str(by_queue).encode()).decode())
@@ -167,7 +185,7 @@ def test_a_signal_lets_invocations_finish_and_storage_last_until_then(app: Path,
             (folder / "release").touch()
         assert answer.result() == (200, "finished")
         assert host.process.wait(60) == 0
-    with Azurite.start(location=app / ".azurite", ports=ports) as storage:
+    with Azurite.start(location=app / ".azurite") as storage:
         queue = QueueClient.from_connection_string(storage.connection_string, "sample")
         assert queue.get_queue_properties().approximate_message_count == 0
         queue.close()
@@ -269,10 +287,9 @@ def test_draining_kills_what_does_not_end_in_time(app: Path, with_azurite: list[
 
 
 def test_an_invocation_beyond_function_timeout_ends_the_worker_and_another_starts(app: Path) -> None:
-    ports = free_ports()
-    with HostProcess(app, "--azurite-ports", listed(ports), "--function-timeout", "3") as host:
+    with HostProcess(app, "--azurite-ports", "0,0,0", "--function-timeout", "3") as host:
         host.ready()
-        with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
+        with QueueClient.from_connection_string(connection_string(host.ports), "kept") as queue:
             queue.create_queue()
             queue.send_message("hello")
             assert invoke(host, "background", app) == (200, "1")
@@ -284,9 +301,10 @@ def test_an_invocation_beyond_function_timeout_ends_the_worker_and_another_start
             assert host.get("/api/greeting") == (200, "from the next worker")  # at the same port
             assert invoke(host, "background", app) == (200, "1")
             assert not (app / "cleaned").exists()
+        with QueueClient.from_connection_string(connection_string(host.ports), "kept") as queue:
             assert [message.content for message in queue.peek_messages()] == ["hello"]
         assert host.end(signal.SIGTERM) == 0
-    assert not any(map(answers, ports))
+    assert not any(map(answers, host.ports))
 
 
 def test_function_timeout_of_host_json_holds_and_a_draining_worker_is_not_started_again(
@@ -361,11 +379,63 @@ def test_ports_that_are_taken_are_named_in_one_line(app: Path, azurite: Azurite)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with HostProcess(app, "--port", str(port)) as host:
-            assert re.fullmatch(f"devhost: port {port} is taken by another program: .*\n", host.failure())
-        with HostProcess(app, "--azurite-ports", listed(free_ports()._replace(blob=port))) as host:
-            assert re.fullmatch(f"devhost: port {port}, wanted for Azurite, is taken .*\n", host.failure())
-    with HostProcess(app, "--azurite-ports", listed(azurite.ports._replace(blob=port))) as host:
-        assert re.fullmatch(f"devhost: of the ports .* not on {port}: .*\n", host.failure())
+            assert re.fullmatch(f"devhost: port {port} is taken by {WHOEVER}: stop it, .*\n", host.failure())
+        with HostProcess(app, "--azurite-ports", listed(FREE_PORTS._replace(blob=port))) as host:
+            expected = f"devhost: port {port}, wanted for Azurite, is taken by {WHOEVER}: stop it, .*\n"
+            assert re.fullmatch(expected, host.failure())
+    with HostProcess(app, "--azurite-ports", listed(azurite.ports._replace(blob=9))) as host:
+        assert re.fullmatch("devhost: of the ports .* not on 9: .*\n", host.failure())
+
+
+def test_a_second_run_in_a_folder_says_which_is_the_first(app: Path) -> None:
+    with HostProcess(app, *ON_FREE_PORTS) as first:
+        first.ready()
+        (again := app / "again").mkdir()
+        with HostProcess(app, *ON_FREE_PORTS, log=again) as second:
+            assert second.failure() == (
+                f"devhost: this folder's app runs already, as process {first.process.pid} on {first.address}: "
+                "stop that one first\n"
+            )
+        assert first.get("/api/greeting")[0] == 200
+        first.end(signal.SIGKILL)
+    with HostProcess(app, *ON_FREE_PORTS) as third:
+        third.ready()
+
+
+def test_hosts_that_start_no_azurite_may_share_a_folder(app: Path, azurite: Azurite) -> None:
+    storage = azurite.connection_string
+    (other := app / "other").mkdir()
+    with (
+        HostProcess(app, "--no-azurite", AzureWebJobsStorage=storage) as first,
+        HostProcess(app, "--no-azurite", log=other, AzureWebJobsStorage=storage) as second,
+    ):
+        assert first.ready().address != second.ready().address
+        for host in (first, second):
+            assert host.get("/api/greeting")[0] == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_refuses_to_end_is_left_and_storage_is_saved(app: Path, number: signal.Signals) -> None:
+    with HostProcess(app, *ON_FREE_PORTS, "--grace", "0.1") as host:
+        ports = host.ready().ports
+        with QueueClient.from_connection_string(connection_string(ports), "kept") as queue:
+            queue.create_queue()
+        asking = threading.Thread(target=get_no_answer, args=(host, f"/api/stubborn?folder={quote(str(app))}"))
+        asking.start()
+        eventually_sync((app / "started").exists)
+        assert host.end(number) == 0
+        asking.join()
+        assert "What still runs does not end" in host.output
+    assert not any(map(answers, ports))
+    with Azurite.start(location=app / ".azurite") as storage:
+        queue = QueueClient.from_connection_string(storage.connection_string, "kept")
+        assert queue.get_queue_properties().approximate_message_count == 0
+        queue.close()
+
+
+def test_the_time_to_end_is_below_five_seconds() -> None:
+    assert GRACE_SECONDS + CANCEL_SECONDS + SAVE_SECONDS < 5
+    assert CLOSE_SECONDS < CANCEL_SECONDS
 
 
 def test_a_missing_setting_is_named_in_one_line(app: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import azure.functions as func
@@ -71,6 +72,14 @@ async def background(req: func.HttpRequest) -> str:
     """Leave a task that outlives the invocation; how many there are now."""
     TASKS.add(asyncio.create_task(_tick(Path(req.params["folder"]))))
     return str(len(TASKS))
+
+
+@app.route("stubborn")
+async def stubborn(req: func.HttpRequest) -> str:
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.to_thread((Path(req.params["folder"]) / "started").touch)
+            await asyncio.sleep(3600)
 
 
 @app.queue_trigger("message", "%SAMPLE_QUEUE%", "AzureWebJobsStorage")

@@ -3,8 +3,8 @@
 import asyncio
 import random
 import re
+import socket
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
@@ -45,10 +45,11 @@ async def trap(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trap]:
         writer.write(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
         writer.close()
 
-    servers = [await asyncio.start_server(reached, "0.0.0.0", 0)]
-    made.port = servers[0].sockets[0].getsockname()[1]
-    with suppress(OSError):  # a machine without IPv6, or whose port is taken there
-        servers.append(await asyncio.start_server(reached, "::", made.port))
+    # One socket for both families where there are both: of two, the second could find its port taken.
+    family, address = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
+    listening = socket.create_server((address, 0), family=family, dualstack_ipv6=family is socket.AF_INET6)
+    made.port = listening.getsockname()[1]
+    server = await asyncio.start_server(reached, sock=listening)
     loop = asyncio.get_running_loop()
     connect = loop.sock_connect
 
@@ -60,9 +61,8 @@ async def trap(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Trap]:
 
     monkeypatch.setattr(loop, "sock_connect", noted)
     yield made
-    for server in servers:
-        server.close()
-        await server.wait_closed()
+    server.close()
+    await server.wait_closed()
 
 
 async def get(uri: str, rules: Outbound = CLOSED, names: Names | None = None, **memo: Any) -> Outcome | Later:
