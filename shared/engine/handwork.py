@@ -10,14 +10,13 @@ from shared.engine.admin import Admin
 from shared.engine.announce import Announcer
 from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
-from shared.engine.leave import summary
 from shared.engine.opening import gate_change, run_of
 from shared.errors import Conflict, NotFound, Unavailable
 from shared.jobs.definition import load_definition
 from shared.jobs.gate import hand_place, is_full, without
 from shared.jobs.instance import steps_of
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting, Window
-from shared.jobs.progress import attempts_of, cancelled_step
+from shared.jobs.progress import attempts_of, cancelled_step, summary
 from shared.jobs.times import floor_second, from_row_text, row_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import logging
-import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -20,9 +19,10 @@ from shared.engine.perform import Resting
 from shared.engine.slots import Reserved, Slots
 from shared.engine.workflows import is_own
 from shared.errors import NewerFormat
-from shared.jobs.definition import DEFAULT_HISTORY_LIMIT, load_definition
+from shared.jobs.definition import history_limit_of
 from shared.jobs.model import Ended, Run, State
-from shared.jobs.times import ceil_second, floor_second, json_text
+from shared.jobs.progress import summary
+from shared.jobs.times import ceil_second, floor_second
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending, GateChange, Rest
 from shared.storage.jobs import Jobs
@@ -79,7 +79,7 @@ class Leaver:
         `historyLimit` such records fit into the run's life can its slot hold a later one, and is read. Runs
         made by hand may be faster; a gated job too, but its row is read when it is completed.
         """
-        limit = history_limit(run)
+        limit = history_limit_of(run.definition)
         lived = (ended.ended - run.fired_at).total_seconds()
         crowded = not run.gated and (2 * (lived + 2) >= limit or run.by_hand)
         slot = await self._runs.slot(run.job_id, run.seq, limit) if crowded or reread else None
@@ -326,22 +326,3 @@ def _log_at_fault(run: Run) -> None:
 def _count(endings: Iterable[Ending]) -> None:
     for ending in endings:
         metrics.count_ended(ending.ended.status)
-
-
-def history_limit(run: Run) -> int:
-    """The size of the job's history as of this run; of a run whose definition is unreadable, the default."""
-    try:
-        return load_definition(run.definition).history_limit
-    except (ValueError, KeyError, zlib.error):
-        return DEFAULT_HISTORY_LIMIT
-
-
-def summary(ended: Ended) -> dict[str, object]:
-    """The short account of a run that a job's `lastRun` gives."""
-    return {
-        "seq": ended.seq,
-        "status": str(ended.status),
-        "scheduledTime": json_text(ended.scheduled),
-        "startTime": json_text(ended.started),
-        "endTime": json_text(ended.ended),
-    }

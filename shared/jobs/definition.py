@@ -142,3 +142,11 @@ def load_definition(packed: bytes) -> Definition:
 def load_timing(packed: bytes, job_id: str, anchor: datetime, default_max_lateness: timedelta) -> Timing:
     """The timing of a job by its packed definition, compiled once a process."""
     return load_definition(packed).timing(job_id, anchor, default_max_lateness)
+
+
+def history_limit_of(packed: bytes) -> int:
+    """How many records a job's history holds, by its packed definition; by an unreadable one, the default."""
+    try:
+        return load_definition(packed).history_limit
+    except (ValueError, KeyError, zlib.error):
+        return DEFAULT_HISTORY_LIMIT

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from shared.jobs.definition import pack, unpack
-from shared.jobs.model import Status
+from shared.jobs.model import Ended, Status
 from shared.jobs.times import from_row_text, json_text, row_text
 
 MAX_STATE = 256 * 1024
@@ -100,6 +100,17 @@ def outcome(actions: Mapping[str, Mapping[str, Any]], steps: Steps) -> tuple[Sta
             told_already = step.reason.startswith(f"actions.{name}.")
             return step.status, step.reason if told_already else f"{name}: {step.reason}"
     return Status.SUCCEEDED, ""
+
+
+def summary(ended: Ended) -> dict[str, object]:
+    """The short account of a run that a job's `lastRun` gives."""
+    return {
+        "seq": ended.seq,
+        "status": str(ended.status),
+        "scheduledTime": json_text(ended.scheduled),
+        "startTime": json_text(ended.started),
+        "endTime": json_text(ended.ended),
+    }
 
 
 def pack_steps(steps: Steps) -> bytes:

@@ -322,12 +322,11 @@ def test_function_timeout_of_host_json_holds_and_a_draining_worker_is_not_starte
         assert host.output.count("answers at") == 1
 
 
-def test_only_the_functions_that_are_named_run(
-    app: Path, with_azurite: list[str], azurite: Azurite, queue_name: str
-) -> None:
+def test_only_the_functions_that_are_named_run(app: Path, azurite: Azurite, queue_name: str) -> None:
+    storage = {"AzureWebJobsStorage": azurite.connection_string}
     with (
-        HostProcess(app, *with_azurite, "--only", "take", SAMPLE_QUEUE=queue_name) as dispatching,
-        HostProcess(app, *with_azurite, "--only", "http", SAMPLE_QUEUE="other") as answering,
+        HostProcess(app, "--no-azurite", "--only", "take", SAMPLE_QUEUE=queue_name, **storage) as dispatching,
+        HostProcess(app, "--no-azurite", "--only", "http", SAMPLE_QUEUE="other", **storage) as answering,
         QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue,
     ):
         dispatching.ready()
