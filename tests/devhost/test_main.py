@@ -323,10 +323,11 @@ def test_function_timeout_of_host_json_holds_and_a_draining_worker_is_not_starte
 
 
 def test_only_the_functions_that_are_named_run(app: Path, azurite: Azurite, queue_name: str) -> None:
-    storage = {"AzureWebJobsStorage": azurite.connection_string}
+    storage = azurite.connection_string
+    names = ("--no-azurite", "--only")
     with (
-        HostProcess(app, "--no-azurite", "--only", "take", SAMPLE_QUEUE=queue_name, **storage) as dispatching,
-        HostProcess(app, "--no-azurite", "--only", "http", SAMPLE_QUEUE="other", **storage) as answering,
+        HostProcess(app, *names, "take", SAMPLE_QUEUE=queue_name, AzureWebJobsStorage=storage) as dispatching,
+        HostProcess(app, *names, "http", SAMPLE_QUEUE="other", AzureWebJobsStorage=storage) as answering,
         QueueClient.from_connection_string(azurite.connection_string, queue_name) as queue,
     ):
         dispatching.ready()
