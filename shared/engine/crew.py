@@ -54,7 +54,7 @@ class Crew:
     """
 
     def __init__(self, partition: str, shop: Workshop, until: datetime) -> None:
-        self._partition = partition
+        self.partition = partition
         self._shop = shop
         self._until = until
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -225,16 +225,16 @@ class Crew:
         for unit in batch:
             if isinstance(unit, Ending):
                 await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
-        held = await leaver.held(self._partition, batch)
-        left = await leaver.commit(self._partition, held, starts=now < self._until)
+        held = await leaver.held(self.partition, batch)
+        left = await leaver.commit(self.partition, held, starts=now < self._until)
         for run in left.runs:
             self.start(run)
         if left.put_back:
             self._put_back = True
             self._told.set()
-        await self._shop.announcer.written(self._partition, left.dues, now)
+        await self._shop.announcer.written(self.partition, left.dues, now)
         if left.others:
-            await self._shop.announcer.runs(self._partition, left.others)
+            await self._shop.announcer.runs(self.partition, left.others)
 
     async def _gather(self) -> None:
         """Waits up to 50 ms for further endings while runs are executing."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+import random
+from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -102,21 +103,24 @@ class Dispatcher:
         """
         firing, until = firing or Firing(), self._shop.clock() + BUDGET
         async with Crew(partition, self._shop, until) as crew:
-            await self._carried(partition, firing, self._rounds(partition, crew, until))
+            await self._carried(crew, firing, self._rounds(partition, crew, until))
             while await crew.put_back():
-                await self._carried(partition, firing, self._rounds(partition, crew, until))
+                await self._carried(crew, firing, self._rounds(partition, crew, until))
 
-    async def _carried(self, partition: str, firing: Firing, work: Awaitable[None]) -> None:
-        """Fires. What goes wrong at first is for the invocation; what does later is told here, and a ticket is
-        sent for what it has left; if that fails too, detection finds it."""
+    async def _carried(self, crew: Crew, firing: Firing, work: Awaitable[None]) -> None:
+        """Fires. What goes wrong at first is for the invocation, which is not to wait for runs under way; what
+        does later is told here, and a ticket is sent for what it has left; if that fails too, detection finds
+        it."""
+        partition = crew.partition
         try:
             await work
         except Exception as error:
             if not firing.has_ended:
-                firing.end(error)
+                if not crew.is_quiet:
+                    firing.end(error)
                 raise
             metrics.faults.add(1)
-            message = "a pass failed while its runs were under way"
+            message = "a pass failed after it had given its ticket back"
             log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
             await self._later(Ticket(partition, floor_second(self._shop.clock())))
         metrics.slots_taken.set(self._shop.slots.taken)
@@ -215,9 +219,9 @@ class Dispatcher:
         """
         firing, until = firing or Firing(), self._shop.clock() + BUDGET
         async with Crew(partition, self._shop, until) as crew:
-            await self._carried(partition, firing, self._take(partition, crew, until))
+            await self._carried(crew, firing, self._take(partition, crew, until))
             while await crew.put_back():
-                await self._carried(partition, firing, self._rounds(partition, crew, until))
+                await self._carried(crew, firing, self._rounds(partition, crew, until))
 
     async def _take(self, partition: str, crew: Crew, until: datetime) -> None:
         taken = await self._line.taker.take(partition, crew)
@@ -232,27 +236,37 @@ class Dispatcher:
             await self._line.tickets.send(Ticket(partition))
 
     async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
-        """Takes more as soon as a job that got no slot may have one."""
+        """Takes more as soon as a job that got no slot may have one; at the end calls for what is left."""
         jobs, more = self._lingering[partition], True
         try:
-            while jobs and (left := until - self._shop.clock()) > timedelta(0):
-                async with asyncio.timeout(left.total_seconds()):
-                    await self._shop.slots.open_to(jobs)
-                    await asyncio.sleep(GATHER)
+            while jobs and await self._opens_to(jobs, until):
                 jobs.clear()
                 taken = await self._line.taker.take(partition, crew)
                 jobs |= taken.without_slot
-                more = taken.more or bool(jobs)
-        except TimeoutError:
-            pass
+                more = taken.more
         except Exception as error:
             metrics.faults.add(1)
             message = "waiting runs could not be taken"
             log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            more = True
         finally:
             del self._lingering[partition]
-        if more:
+        if jobs or more:
             await self._call(partition)
+
+    async def _opens_to(self, jobs: Collection[str], until: datetime) -> bool:
+        """Waits until one of the jobs may have a slot; False if none may by `until`. Slots become free in batches,
+        and not all who wait for one should read at once: so a moment passes, of another length for each."""
+        slots = self._shop.slots
+        left = until - self._shop.clock()
+        try:
+            async with asyncio.timeout(max(0.0, left.total_seconds())):
+                while not slots.is_open_to(jobs):
+                    await slots.open_to(jobs)
+                    await asyncio.sleep(random.uniform(0, 2 * GATHER))
+        except TimeoutError:
+            return False
+        return True
 
     async def _call(self, partition: str) -> None:
         """Calls for somebody to take the partition's runs in 5 seconds, unless a call is under way."""

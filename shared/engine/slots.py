@@ -92,9 +92,13 @@ class Slots:
                 async with asyncio.timeout(left):
                     await self._any_given()
 
+    def is_open_to(self, jobs: Collection[str]) -> bool:
+        """Whether one of the jobs may have a slot now."""
+        return any(map(self.may_take, jobs))
+
     async def open_to(self, jobs: Collection[str]) -> None:
         """Waits until one of the jobs may have a slot."""
-        while not any(map(self.may_take, jobs)):
+        while not self.is_open_to(jobs):
             await self._any_given()
 
     async def _any_given(self) -> None:

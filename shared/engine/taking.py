@@ -53,7 +53,7 @@ class Taker:
         free, more = await self._free(partition, now)
         with self._shop.slots.reserving() as reserved:
             mine: list[Run | Idle] = []
-            without_slot = set()
+            without_slot = set[str]()
             for each in free:
                 run = each.run if isinstance(each, Idle) else each
                 if not is_own(run.service_type):
@@ -69,6 +69,8 @@ class Taker:
             for each in mine:
                 if isinstance(each, Idle):
                     await self._load(each, now, crew, reserved)
+        if not (without_slot or more):
+            self._last.pop(partition, None)
         return Taken(frozenset(without_slot), more)
 
     async def _free(self, partition: str, now: datetime) -> tuple[list[Run | Idle], bool]:
