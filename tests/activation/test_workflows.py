@@ -146,8 +146,7 @@ async def test_another_process_goes_on_from_what_was_saved(storage: str, probe: 
 
             probe.body = body
             await at.create(id="a", **hosted(360000, KIND))
-            await at.dispatch()
-            hanging = asyncio.create_task(at.take_runs())
+            hanging = asyncio.create_task(at.dispatch())
             await until(saved.is_set)
             hanging.cancel()  # as if the process had died
             await asyncio.gather(hanging, return_exceptions=True)
@@ -180,9 +179,8 @@ async def test_a_workflow_that_kills_its_process_again_and_again_fails(at: Bench
 
     probe.body = body
     await at.create(id="a", **hosted(360000, KIND))
-    await at.dispatch()
     for attempts in range(1, 7):
-        hanging = asyncio.create_task(at.take_runs())
+        hanging = asyncio.create_task(at.dispatch() if attempts == 1 else at.take_runs())
         await until_seen(probe, attempts)
         hanging.cancel()
         await asyncio.gather(hanging, return_exceptions=True)
@@ -220,7 +218,8 @@ async def test_a_workflow_of_this_app_is_not_activatable_and_hosts_elsewhere_may
 
     probe.body = body
     await at.create(id="a", **hosted(360000, KIND))
-    await at.dispatch()
+    with at.full():
+        await at.dispatch()
     await at.app.detector.tick()
     assert "Any" not in (await at.app.store.hosts.census()).raised
     one = await host(at, KIND)
