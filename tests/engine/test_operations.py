@@ -108,7 +108,7 @@ async def test_a_run_by_hand_stands_beside_the_schedule(at: Bench, target: Recei
     await at.create(id="a", **http_job(target.url, every=3600, start=NOON + timedelta(minutes=30)))
     at.clock.advance(seconds=7.5)
     response = await at.call("run_now", "runs", id="a")
-    assert (response.status, response.body["status"], response.body["seq"]) == (202, "Running", 1)
+    assert (response.status, response.body["status"], response.body["seq"]) == (202, "Waiting", 1)
     await at.take_runs()
     (hit,) = target.hits
     assert hit.key.split(":")[2] == "run-1"
@@ -144,7 +144,7 @@ async def test_a_run_by_hand_is_allowed_while_suspended_and_counts_as_under_way(
     await operate(at, "suspend")
     statuses = [(await at.call("run_now", "runs", id="a")).status for _ in range(3)]
     assert statuses == [202, 202, 409]
-    assert [run["status"] for run in await at.runs("a")] == ["Waiting", "Running"]
+    assert [run["status"] for run in await at.runs("a")] == ["Waiting", "Waiting"]
     await at.take_runs()
     assert len(target.hits) == 2
 
