@@ -53,7 +53,8 @@ async def test_a_job_each_second_two_jobs_of_one_second_and_one_whose_first_run_
         missed = [run for run in runs["value"] if run["status"] == "Missed"]  # on a machine that is too busy
         assert {run["status"] for run in runs["value"] if run not in missed} == {"Succeeded"}
         if name == "second":
-            left_out = sum(run["count"] for run in missed)
+            # What was missed before the first call shifts them all.
+            left_out = sum(run["count"] for run in missed if datetime.fromisoformat(run["from"]) > min(seconds))
             assert max(seconds) - min(seconds) == timedelta(seconds=29 + left_out)
         else:
             assert not missed
