@@ -175,12 +175,13 @@ async def test_who_is_stopped_just_as_the_place_is_free_gives_it_on() -> None:
         async with taken(connections) as free:
             waiting = asyncio.create_task(use(connections, told, "cancelled", []))
             await until(lambda: told.reasons)
+            following = asyncio.create_task(use(connections, Told(), f"{loops}", order))
             free.set()
             for _ in range(loops):
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            await asyncio.wait_for(use(connections, Told(), f"{loops}", order), 30)
+            await following
         told.reasons.clear()
     assert order == [f"{loops}" for loops in range(6)]
     assert not connections._hosts
@@ -202,10 +203,11 @@ async def test_what_telling_raises_ends_the_wait_and_takes_no_place(reasons: int
         async with asyncio.timeout(30) as time:
             waiting = asyncio.ensure_future(connections.to(HOST, tell, time).__aenter__())
             await until(lambda: told.reasons)
+            following = asyncio.create_task(use(connections, Told(), "next", order))
             free.set()
             with pytest.raises(Lost):
                 await waiting
-        await use(connections, Told(), "next", order)
+            await following
     assert order == ["next"]
     assert not connections._hosts
 
