@@ -90,6 +90,7 @@ class _Performance:
         self._checkpoint = checkpoint
         self._started = min((step.started for step in steps.values()), default=clock())
         self._tasks: dict[asyncio.Task[Step], str] = {}
+        self._told: dict[str, Step] = {}  # steps under way that wait, as callers see them
         self._crowded = False  # a step that is ready got no slot
 
     async def play(self) -> Ended | Resting:
@@ -101,13 +102,17 @@ class _Performance:
                 done, _ = await asyncio.wait(
                     self._tasks, timeout=self._seconds_to_next(), return_when=asyncio.FIRST_COMPLETED
                 )
+                if not done:
+                    continue
                 for task in done:
-                    self._steps[self._tasks.pop(task)] = task.result()
+                    name = self._tasks.pop(task)
+                    self._steps[name] = task.result()
+                    self._told.pop(name, None)
                     if self._tasks:
                         self._further.give(self._run.job_id)
                 self._steps = skipped(self._definition.actions, self._steps, self._clock())
                 if self._tasks or ready(self._definition.actions, self._steps, self._clock()):
-                    await self._checkpoint(pack_steps(self._steps))
+                    await self._checkpoint(pack_steps(self._steps | self._told))
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -121,7 +126,8 @@ class _Performance:
 
     def _seconds_to_next(self) -> float | None:
         """How long a waiting step, or one that gets no slot, leaves to those that are under way."""
-        due = next_due(self._steps)
+        under_way = set(self._tasks.values())
+        due = next_due({name: step for name, step in self._steps.items() if name not in under_way})
         wait = None if due is None else max(0.05, (due - self._clock()).total_seconds())
         return wait if not self._crowded else min(SLOT_AGAIN, wait or SLOT_AGAIN)
 
@@ -168,7 +174,10 @@ class _Performance:
     async def _tell(self, name: str, step: Step, reason: str) -> None:
         """Stores what a step waits for, so that callers see it; whoever takes the run over begins the step
         anew."""
-        waiting = {name: replace(step, status=Status.WAITING, due=self._clock(), reason=reason)} if reason else {}
+        if reason:
+            self._told[name] = replace(step, status=Status.WAITING, due=self._clock(), reason=reason)
+        else:
+            self._told.pop(name, None)
         log.info(
             "job %s, run %d: %s: %s",
             self._run.job_id,
@@ -178,7 +187,7 @@ class _Performance:
             extra={"action": "execute", **about(self._run)},
         )
         try:
-            await self._checkpoint(pack_steps(self._steps | waiting))
+            await self._checkpoint(pack_steps(self._steps | self._told))
         except StoreFailed as failure:  # what it is told for goes on all the same
             log.warning("it could not be stored: %s", failure, extra={"action": "execute", **about(self._run)})
 

@@ -1,5 +1,6 @@
 """Runs of more than one step: order, waits, retries, polls, across processes."""
 
+import asyncio
 import json
 from contextlib import suppress
 from itertools import pairwise
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.harness import Bench, Hit, Receiver, bench, http_job
+from tests.harness import Bench, Hit, Receiver, bench, http_job, until
 
 
 def call(uri: str, after: dict[str, list[str]] | None = None, **inputs: Any) -> dict[str, Any]:
@@ -374,3 +375,26 @@ async def test_history_keeps_nothing_of_the_request(at: Bench, target: Receiver,
     assert runs[0]["status"] == ("Succeeded" if uri == "here" else "Failed")
     assert "secret" not in json.dumps(runs)
     assert "secret" not in json.dumps((await at.call("get", id="a")).body["lastRun"])
+
+
+async def test_a_further_attempt_that_takes_long_stores_nothing_meanwhile(at: Bench, target: Receiver) -> None:
+    go = asyncio.Event()
+
+    async def answer(hit: Hit) -> web.Response:
+        if hit.path == "/hook" and len(target.hits) > 1:
+            await go.wait()
+        return web.Response(status=500 if len(target.hits) == 1 else 200)
+
+    target.answer = answer
+    policy = {"type": "fixed", "count": 1, "interval": "PT10S"}
+    await at.create(id="a", trigger={"type": "Once"}, actions={"Action": call(target.url, retryPolicy=policy)})
+    await at.dispatch()
+    at.clock.advance(seconds=12)
+    dispatching = asyncio.create_task(at.dispatch("a"))
+    await until(lambda: len(target.hits) == 2)
+    at.requests.clear()
+    for _ in range(5):  # as often as it would look whether a waiting step is due
+        await asyncio.sleep(0.06)
+    assert at.requests == []
+    go.set()
+    await dispatching

@@ -3,6 +3,7 @@
 A call is named `job occurrence:action`, an occurrence as in an idempotency key.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from shared.jobs.times import key_text
+from shared.storage.tickets import Ticket
 from tests.engine.test_steps import call, wait
 from tests.harness import NOON, Bench, Hit, http_job
 from tests.wire import Killed
@@ -25,7 +27,8 @@ class Scenario:
     """`act` is what is struck, after `prepare`; both are given a bench and the target's address.
 
     `outcomes`: the sets of calls, one of which must have been made at the end. `per_key`: how many calls one
-    key may have without any crash. `answer` is the target's. `in_order`: calls are first made in text order.
+    key may have without any crash. `answer` is the target's, given after so many `seconds`. `in_order`: calls are
+    first made in text order.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Scenario:
     outcomes: list[set[str]]
     per_key: int = 1
     answer: Callable[[Hit, int], web.Response] = lambda hit, number: web.Response()
+    seconds: float = 0
     in_order: bool = False
     env: dict[str, str] = field(default_factory=dict)
 
@@ -109,6 +113,25 @@ async def take_runs(at: Bench, url: str) -> None:
     await at.take_runs()
 
 
+async def dispatch_without_slots(at: Bench, url: str) -> None:
+    """Passes of a process that has no slot free."""
+    with at.full():
+        await at.dispatch()
+
+
+async def carry_out(at: Bench, url: str) -> None:
+    """A ticket, by a pass that goes on after it has fired."""
+    await at.app.dispatcher.carry_out(Ticket(at.partitions[0], at.clock()))
+
+
+async def carry_out_alone(at: Bench, url: str) -> None:
+    """A ticket whose invocation has to return while its runs are under way."""
+    invocations = at.app.dispatcher._line.invocations
+    invocations._last = 0.0
+    await carry_out(at, url)
+    await asyncio.gather(*invocations._passes)
+
+
 async def detect(at: Bench, url: str) -> None:
     """A cycle of detection."""
     await at.app.detector.tick()
@@ -133,13 +156,6 @@ async def keyed(at: Bench, url: str) -> None:
     """CreateTimerJob with an idempotency key, and again by who got no answer."""
     for _ in range(2):
         await at.call("create", body=hourly(url) | {"id": "a"}, headers={"idempotency-key": "k"})
-
-
-def long(url: str) -> dict[str, Any]:
-    """A job whose action may take longer than a pass executes itself."""
-    job = hourly(url)
-    job["action"]["limit"] = {"timeout": "PT1M"}
-    return job
 
 
 def retrying(url: str) -> dict[str, Any]:
@@ -177,6 +193,7 @@ RUN = asking("run_now")
 BULK = [f"j{number:02d}" for number in range(5)]
 NOW = {f"a {AT_NOON}:Action"}
 NONE: set[str] = set()
+THREE = {f"{job} {AT_NOON}:Action" for job in BULK[:3]}
 
 SCENARIOS = [
     Scenario("create", nothing, create, [NOW, NONE]),
@@ -186,7 +203,23 @@ SCENARIOS = [
     Scenario("fire", creating(hourly), dispatch, [NOW]),
     Scenario("fire in bulk", creating(hourly, *BULK), dispatch, [{f"{job} {AT_NOON}:Action" for job in BULK}]),
     Scenario("miss", steps(creating(unforgiving), passing(minutes=1)), dispatch, [NONE]),
-    Scenario("hand-off", creating(long), steps(dispatch, take_runs), [NOW]),
+    Scenario("hand-over", creating(hourly), steps(dispatch_without_slots, take_runs), [NOW]),
+    Scenario(
+        "some handed over",
+        creating(hourly, *BULK),
+        steps(dispatch, take_runs),
+        [{f"{job} {AT_NOON}:Action" for job in BULK}],
+        env={"MAX_EXECUTING": "2"},
+    ),
+    Scenario(
+        "too late when there is a slot",
+        creating(hourly),
+        steps(dispatch_without_slots, passing(seconds=31), take_runs),
+        [NONE],
+        env={"DEFAULT_MAX_LATENESS": "PT30S"},
+    ),
+    Scenario("runs after firing", creating(hourly, *BULK[:3]), carry_out, [THREE], seconds=0.05),
+    Scenario("runs without an invocation", creating(hourly, *BULK[:3]), carry_out_alone, [THREE], seconds=0.05),
     Scenario("complete", creating(lambda url: once({"Action": call(url)}, deleteAfter="PT1H")), dispatch, [NOW]),
     Scenario(
         "fail, told by an event",
@@ -267,6 +300,15 @@ SCENARIOS = [
         steps(creating(lambda url: later(url, 1)), RUN, RUN, RUN),
         take_runs,
         [{f"a run-{seq}:Action" for seq in (1, 2, 3)}],
+    ),
+    Scenario(
+        "gate opened, few slots",
+        steps(
+            creating(lambda url: later(url, 1)), RUN, RUN, RUN, RUN, asking("put", make=lambda url: later(url, 3))
+        ),
+        take_runs,
+        [{f"a run-{seq}:Action" for seq in (1, 2, 3)}],
+        env={"MAX_EXECUTING": "2"},
     ),
     Scenario("skip", steps(creating(busy), RUN), dispatch, [{"a run-1:Action"}, NOW | {"a run-1:Action"}]),
     Scenario("cancel", steps(creating(later), RUN), asking("cancel"), [{"a run-1:Action"}, NONE]),

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 from aiohttp import web
 
+from shared.jobs.definition import load_definition
 from shared.jobs.progress import ENDED, unpack_steps
-from shared.storage.records import read_run, read_timer
+from shared.storage.records import read_job, read_run, read_timer
 from tests.audit import audit
 from tests.harness import NOON, Bench, Clock, Hit, process, receiving, settings_for
 from tests.reliability.post import Post, recover
@@ -80,6 +81,7 @@ def answering(scenario: Scenario) -> Callable[[Hit], Awaitable[web.Response]]:
 
     async def answer(hit: Hit) -> web.Response:
         numbers[hit.key] += 1
+        await asyncio.sleep(scenario.seconds)
         return scenario.answer(hit, numbers[hit.key] - 1)
 
     return answer
@@ -120,6 +122,7 @@ async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate)
         assert await audit(at.app.store) == []
         check(scenario, struck)
         await check_quiet(at)
+        await check_recorded(at)
         return max(Counter(hit.key for hit in struck.calls).values(), default=0) > scenario.per_key
 
 
@@ -162,3 +165,11 @@ async def check_quiet(at: Bench) -> None:
     for partition in at.partitions:
         assert await at.app.store.timers.oldest(partition, at.clock()) is None
     assert at.clock() > NOON
+
+
+async def check_recorded(at: Bench) -> None:
+    """What a job has numbered, its runs and the stretches of what it missed, has come to a record of each."""
+    past = Counter(row["RowKey"].split(":")[1] for row in await at.rows("past"))
+    for job in map(read_job, await at.rows("job")):
+        limit = load_definition(job.core.definition).history_limit
+        assert past[job.id] == min(job.core.counters.seq, limit), (job.id, past, job.core.counters)
