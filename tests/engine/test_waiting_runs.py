@@ -151,7 +151,7 @@ async def test_ten_hanging_jobs_hold_one_invocation_and_stop_no_neighbour(storag
         await until(lambda: sum(not each.done() for each in opened) == 1)
         assert len([hit for hit in target.hits if hit.job.startswith("hung")]) == 10
         async with asyncio.timeout(30):
-            while len(await at.rows("run")) != 40:  # those of the quick jobs are being completed
+            while len(await at.rows("run")) != 40:  # noqa: ASYNC110  polls storage: quick ones are being completed
                 await asyncio.sleep(0.02)
         hanging.go.set()
         await asyncio.gather(*opened)

@@ -22,6 +22,7 @@ class HostProcess:
     """`python -m devhost` on the test's Azurite, on a port of its own choice."""
 
     module = "devhost"
+    grace = 60  # seconds; enough on a busy machine for what is running at the end to finish
 
     def __init__(self, storage: str, **env: str) -> None:
         name = uuid4().hex[:16]
@@ -38,8 +39,7 @@ class HostProcess:
         } | env
         self.url = ""
         self._inherited = dict(os.environ)
-        # Grace enough for a machine that is busy: what is running at the end is to finish.
-        self._arguments = ["--no-azurite", "--grace", "60"]
+        self._arguments = ["--no-azurite"]
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self.log: list[str] = []
@@ -53,7 +53,7 @@ class HostProcess:
         """Starts it and waits until it listens."""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", self.module, "--port", "0", *self._arguments),
+            *("-m", self.module, "--port", "0", "--grace", str(self.grace), *self._arguments),
             cwd=ROOT,
             env=self._inherited | self.env,
             stdout=asyncio.subprocess.PIPE,
