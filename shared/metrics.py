@@ -33,7 +33,6 @@ _BY_OUTCOME = {
     Status.FAILED: _failed,
     Status.TIMED_OUT: _failed,
     Status.CANCELLED: _cancelled,
-    Status.MISSED: _missed,
 }
 
 
@@ -46,5 +45,7 @@ def count_occurrences(counters: Counters) -> None:
 
 def count_ended(status: Status) -> None:
     """Counts a run whose end was committed."""
-    if status in _BY_OUTCOME:
+    if status is Status.MISSED:
+        _missed.add(1)
+    elif status in _BY_OUTCOME:
         _BY_OUTCOME[status].add(1, {"outcome": str(status)})

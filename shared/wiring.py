@@ -129,7 +129,9 @@ async def build(
         table_client = await clients.table(settings.table_name)
         queue_client = await clients.queue(settings.queue_name)
         outbound = _outbound(settings, table_client.url, queue_client.url)
-        session = await opened.enter_async_context(_http_session(outbound, settings.max_executing))
+        lookups = Lookups(settings.max_executing)
+        opened.push_async_callback(lookups.close)
+        session = await opened.enter_async_context(_http_session(outbound, lookups))
         parts = await _parts(settings, clients, session, outbound, clock)
         opened.push_async_callback(parts.authorizer.close)
         for create in (table_client.create_table, queue_client.create_queue):
@@ -211,11 +213,11 @@ def own_identity(account: Account) -> CredentialFactory:
     return lambda client_id: managed_identity(client_id or account.client_id or None)
 
 
-def _http_session(outbound: Outbound, most: int) -> aiohttp.ClientSession:
+def _http_session(outbound: Outbound, lookups: Lookups) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"User-Agent": "timerjobs"},
         auto_decompress=False,
-        connector=GuardedConnector(outbound, Lookups(most)),
+        connector=GuardedConnector(outbound, lookups),
         max_headers=MAX_ANSWER_HEADERS,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
@@ -261,7 +263,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         announcer=announcer,
         firer=Firer(store.timers, store.runs, aimer, events, clock),
         remover=remover,
-        taker=Taker(workshop, loader, owner, settings.default_max_lateness),
+        taker=Taker(workshop, store.loads, loader, owner, settings.default_max_lateness),
         invocations=invocations,
     )
     search = Search(store.hosts, store.loads, store.jobs.partitions, lease)

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import time
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,10 +15,10 @@ from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
 from shared.engine.events import Events
 from shared.engine.lease import Lease, LeaseLost
-from shared.engine.leave import Leaver
+from shared.engine.leave import Leaver, Left
 from shared.engine.logs import about
 from shared.engine.perform import Resting
-from shared.engine.slots import Slots
+from shared.engine.slots import LONGEST, Slots
 from shared.engine.workflows import Performers
 from shared.jobs.model import Run
 from shared.storage.endings import Ending, Rest
@@ -58,7 +60,8 @@ class Crew:
         self._shop = shop
         self._until = until
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._slots: set[tuple[str, int]] = set()  # the runs that have one
+        self._slots: Counter[tuple[str, int]] = Counter()  # of runs; one that rests and wakes here may have two
+        self.waits_until = time.monotonic() + LONGEST  # for slots
         self._ready: list[Ending | Rest] = []
         self._changed = asyncio.Event()
         self._told = asyncio.Event()
@@ -79,8 +82,9 @@ class Crew:
             if not isinstance(error, asyncio.CancelledError):
                 await self._completer
         finally:  # only a cancelled pass leaves anything to cancel
-            await _cancelled(*self._tasks, self._completer)
-            for job_id, _ in self._slots:
+            while self._tasks or not self._completer.done():
+                await _cancelled(*self._tasks, self._completer)
+            for job_id, _ in self._slots.elements():
                 self._shop.slots.give(job_id)
             self._slots.clear()
 
@@ -99,7 +103,7 @@ class Crew:
 
     def start(self, run: Run) -> None:
         """Begins to execute a run that this process has locked, and that has a slot."""
-        self._slots.add((run.job_id, run.seq))
+        self._slots[run.job_id, run.seq] += 1
         task = self._begin(self._execute(run))
         task.add_done_callback(lambda task: self._finished(task, run))
 
@@ -136,8 +140,8 @@ class Crew:
             log.error("a run was left to its lease", exc_info=error, extra={"action": "execute", **about(run)})
 
     def _give_slot(self, run: Run) -> None:
-        if (run.job_id, run.seq) in self._slots:
-            self._slots.discard((run.job_id, run.seq))
+        if self._slots[run.job_id, run.seq]:
+            self._slots[run.job_id, run.seq] -= 1
             self._shop.slots.give(run.job_id)
 
     async def _execute(self, run: Run) -> bool:
@@ -226,9 +230,12 @@ class Crew:
             if isinstance(unit, Ending):
                 await self._shop.events.ended(unit.run.job_id, unit.run.stamp, [unit.ended])
         held = await leaver.held(self.partition, batch)
-        left = await leaver.commit(self.partition, held, starts=now < self._until)
-        for run in left.runs:
-            self.start(run)
+        left = Left(starts=now < self._until)
+        try:
+            await leaver.commit(self.partition, held, left)
+        finally:  # also where a later one of them failed
+            for run in left.runs:
+                self.start(run)
         if left.put_back:
             self._put_back = True
             self._told.set()

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -75,10 +76,7 @@ class Dispatcher:
             elif await self._has_come(ticket, ticket.due, firing):
                 await self.fire_due(partition, firing)
 
-        async def again() -> None:
-            await self._line.tickets.send(ticket, LATER)
-
-        await self._line.invocations.carry(work, again, lambda: self._call(partition))
+        await self._line.invocations.carry(work, lambda: self._later(ticket), lambda: self._call(partition))
 
     async def _has_come(self, ticket: Ticket, due: datetime, firing: Firing) -> bool:
         """Waits for a ticket that is early by a moment, which holds no invocation; one earlier than that is sent
@@ -123,7 +121,6 @@ class Dispatcher:
             message = "a pass failed after it had given its ticket back"
             log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
             await self._later(Ticket(partition, floor_second(self._shop.clock())))
-        metrics.slots_taken.set(self._shop.slots.taken)
         firing.end()
 
     async def _rounds(self, partition: str, crew: Crew, until: datetime) -> None:
@@ -167,14 +164,21 @@ class Dispatcher:
         fired = Fired()
         try:
             while due and not fired.met_another:
-                part = await self._shop.slots.room(min(len(due), TURN)) if self._shop.slots.free < len(due) else 0
-                part = part or len(due)
+                part = await self._part(len(due), crew)
                 await self._fire(partition, due[:part], now, crew, fired)
                 due = due[part:]
         finally:
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
             await self._hand_over(partition, fired.unlocked)
         return fired
+
+    async def _part(self, due: int, crew: Crew) -> int:
+        """How many timers to fire at once: as many as get a slot; all, where none becomes free or the pass has
+        waited for them as long as it may."""
+        slots = self._shop.slots
+        if slots.free >= due or time.monotonic() >= crew.waits_until:
+            return due
+        return await slots.room(min(due, TURN), crew.waits_until) or due
 
     async def _hand_over(self, partition: str, runs: Sequence[Run]) -> None:
         """Announces runs that got no slot, unless a pass of this process takes them as soon as there is one and
@@ -184,6 +188,8 @@ class Dispatcher:
         if partition in self._lingering:
             self._lingering[partition].update(run.job_id for run in own)
             runs = [run for run in runs if not is_own(run.service_type)]
+            if own:
+                await self._call(partition)
         await self._line.announcer.runs(partition, [run.service_type for run in runs])
 
     async def _fire(self, partition: str, due: Sequence[Due], now: datetime, crew: Crew, fired: Fired) -> None:
@@ -232,8 +238,10 @@ class Dispatcher:
                 self._lingering[partition] = set(taken.without_slot)
                 crew.beside(self._linger(partition, crew, until))
             await self._call(partition)
-        elif taken.more:
+        elif taken.more and taken.some:
             await self._line.tickets.send(Ticket(partition))
+        elif taken.more:
+            await self._call(partition)
 
     async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
         """Takes more as soon as a job that got no slot may have one; at the end calls for what is left."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from shared.storage.table import StoreFailed
+from shared import metrics
 
 log = logging.getLogger("timerjobs.dispatch")
 
@@ -61,9 +61,9 @@ class Invocations:
         """Carries out a pass as a task of the process, within an invocation that ends with its firing; or later,
         if it is the newest of the process.
 
-        What the pass raises before it has fired fails the invocation, and its ticket comes again. Where storage
-        failed while runs are under way already it is `again` that sends it, so that the invocation stays open for
-        them. `call` calls for another invocation.
+        What the pass raises before it has fired fails the invocation, and its ticket comes again. Where runs are
+        under way already it is `again` that sends it, so that the invocation stays open for them. `call` calls for
+        another invocation.
         """
         firing = Firing()
         task = asyncio.create_task(work(firing))
@@ -78,11 +78,11 @@ class Invocations:
             task.result()
         else:
             task.add_done_callback(_told)
-            if isinstance(firing.error, StoreFailed):
-                log.warning("a ticket is sent again: %s", firing.error, extra={"action": "dispatch"})
+            if firing.error:
+                metrics.faults.add(1)
+                message = "a pass failed while runs are under way; its ticket is sent again"
+                log.error(message, exc_info=firing.error, extra={"action": "dispatch"})
                 await again()
-            elif firing.error:
-                raise firing.error
         await self._keep(call)
 
     async def _keep(self, call: Callable[[], Awaitable[None]]) -> None:

@@ -107,15 +107,11 @@ class Leaver:
         fresh = {(run.job_id, run.seq): run for run in renewed}
         return [replace(u, run=fresh.get((u.run.job_id, u.run.seq), u.run)) for u in batch]
 
-    async def commit(self, partition: str, batch: Sequence[Ending | Rest], starts: bool) -> Left:
-        """Commits units: one that counts at its job's gate, or any that do not. `starts`: what is let through a
-        gate may start here."""
-        left = Left(starts=starts)
-        await self._commit(partition, batch, left)
-        return left
+    async def commit(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
+        """Commits units: one that counts at its job's gate, or any that do not. `left` is told as it goes what
+        came of it, also where a later unit fails.
 
-    async def _commit(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
-        """Refused: the runs' rows are read again by one query; those changed are settled alone, the others are
+        Refused: the runs' rows are read again by one query; those changed are settled alone, the others are
         committed again. If none is changed, one unit is at fault, and is found by halving."""
         if not batch:
             return
@@ -128,7 +124,7 @@ class Leaver:
         except Refused:
             await self._refused(partition, batch, left)
         except StoreFailed as failure:
-            await self._commit(partition, await self._still_held(batch, failure), left)
+            await self.commit(partition, await self._still_held(batch, failure), left)
         else:
             for unit in batch:
                 _rested(unit, left)
@@ -142,10 +138,10 @@ class Leaver:
         same = [unit for unit in batch if current.get((unit.run.job_id, unit.run.seq)) == unit.run.etag]
         if len(same) == len(batch):
             middle = len(batch) // 2
-            await self._commit(partition, batch[:middle], left)
-            await self._commit(partition, batch[middle:], left)
+            await self.commit(partition, batch[:middle], left)
+            await self.commit(partition, batch[middle:], left)
             return
-        await self._commit(partition, same, left)
+        await self.commit(partition, same, left)
         for unit in batch:
             if unit not in same:
                 await self._settle(partition, unit, left)
@@ -159,10 +155,10 @@ class Leaver:
                 _log_at_fault(run)
             elif isinstance(unit, Rest):
                 as_it_is = replace(run, etag=current.etag, gated=current.gated)
-                await self._commit(partition, [replace(unit, run=as_it_is)], left)
+                await self.commit(partition, [replace(unit, run=as_it_is)], left)
             else:
                 fresh = await self.ending(current, unit.ended, True)
-                await self._commit(partition, [replace(fresh, mark=unit.mark)], left)
+                await self.commit(partition, [replace(fresh, mark=unit.mark)], left)
             return
         if isinstance(unit, Rest):
             with suppress(NewerFormat):

@@ -24,10 +24,6 @@ class Loader:
         self._loads = loads
         self._runs = runs
 
-    async def waiting(self, partition: str, service_type: str, limit: int, after: str) -> tuple[list[Idle], bool]:
-        """Up to `limit` runs of a type that wait to be loaded, by turns; and whether there are more."""
-        return await self._loads.waiting(partition, service_type, limit, after)
-
     async def take(self, waiting: Idle, owner: str, until: datetime) -> Run | None:
         """Makes a waiting run an executing one, locked by `owner` until `until`; None if somebody else did.
 

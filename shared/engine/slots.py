@@ -7,8 +7,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
 
+from shared import metrics
+
 PATIENCE = 0.25  # seconds without a slot given back, after which nobody waits for one any longer
-LONGEST = 5.0  # seconds that a pass waits for slots at most
+LONGEST = 5.0  # seconds that a pass waits for slots at most, all in all
 
 
 class Slots:
@@ -24,15 +26,11 @@ class Slots:
         self.patience = patience
         self._limit = limit
         self._per_job = per_job
+        self.taken = 0
         self._by_job: Counter[str] = Counter()
         self._line = asyncio.Lock()  # who waits for several is served in order
         self._given = asyncio.Event()
         self._last_given = time.monotonic()
-
-    @property
-    def taken(self) -> int:
-        """How many are in use."""
-        return self._by_job.total()
 
     @property
     def free(self) -> int:
@@ -56,21 +54,28 @@ class Slots:
     def add(self, job_id: str) -> None:
         """Takes one for the job whatever the rule says: of a run that is its own already."""
         self._by_job[job_id] += 1
+        self._count(1)
 
     def give(self, job_id: str) -> None:
         """Gives one back."""
         self._by_job[job_id] -= 1
         if not self._by_job[job_id]:
             del self._by_job[job_id]
+        self._count(-1)
         self._last_given = time.monotonic()
         self._given.set()
+
+    def _count(self, change: int) -> None:
+        self.taken += change
+        metrics.slots_taken.set(self.taken)
 
     def reserving(self) -> "Reserved":
         """Slots to be taken for runs that are about to start."""
         return Reserved(self)
 
-    async def room(self, most: int) -> int:
-        """Waits until `most` slots are free, first come, first served; gives how many are, `most` at the most.
+    async def room(self, most: int, until: float) -> int:
+        """Waits until `most` slots are free, first come, first served, or the monotonic clock says `until`; gives
+        how many are, `most` at the most.
 
         Who is first in line waits a moment (`patience`) and then goes on with fewer. None are waited for when
         none has been given back for that long: what has them hangs.
@@ -78,7 +83,7 @@ class Slots:
         if self._line.locked() or self.free < most:
             entered = time.monotonic()
             with suppress(TimeoutError):
-                async with asyncio.timeout(LONGEST), self._line:
+                async with asyncio.timeout(min(LONGEST, max(0.0, until - time.monotonic()))), self._line:
                     await self._some(min(most, self._limit), entered, time.monotonic())
         return min(most, self.free)
 

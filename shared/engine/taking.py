@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from shared.engine.announce import TAKE
 from shared.engine.crew import Crew, Workshop
@@ -16,6 +17,8 @@ from shared.jobs.definition import load_definition
 from shared.jobs.model import Idle, Run, Status
 from shared.jobs.plan import ON_TIME
 from shared.jobs.times import duration_text
+from shared.storage.loads import Loads
+from shared.storage.places import idle_place
 from shared.storage.rows import run_key
 from shared.storage.table import Refused
 from shared.workflow import registered
@@ -25,21 +28,26 @@ log = logging.getLogger("timerjobs.dispatch")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What taking came to: the jobs whose runs got no slot here, and whether there are further runs to take."""
+    """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, and
+    whether any were dealt with."""
 
     without_slot: frozenset[str]
     more: bool
+    some: bool
 
 
 class Taker:
     """Takes runs for a process (`owner`), each job's first before the second of any."""
 
-    def __init__(self, shop: Workshop, loader: Loader, owner: str, default_max_lateness: timedelta) -> None:
+    def __init__(
+        self, shop: Workshop, loads: Loads, loader: Loader, owner: str, default_max_lateness: timedelta
+    ) -> None:
         self._shop = shop
+        self._loads = loads
         self._loader = loader
         self._owner = owner
         self._default_max_lateness = default_max_lateness
-        self._last: dict[str, str] = {}  # of each partition, the key of the last run taken: the next job is first
+        self._last: dict[tuple[str, type[Run | Idle]], str] = {}  # the key of the last row, by partition and kind
 
     async def take(self, partition: str, crew: Crew) -> Taken:
         """Starts up to 100 of the partition's runs that are free, or wait for a workflow of the app.
@@ -51,46 +59,57 @@ class Taker:
         """
         now = self._shop.clock()
         free, more = await self._free(partition, now)
+        without_slot = set[str]()
+        mine: list[Run | Idle] = []
         with self._shop.slots.reserving() as reserved:
-            mine: list[Run | Idle] = []
-            without_slot = set[str]()
             for each in free:
-                run = each.run if isinstance(each, Idle) else each
+                run = _run(each)
                 if not is_own(run.service_type):
                     crew.leave(await handed_back(run, self._shop.leaver, now))
                 elif late := self._too_late(run, now):
                     await self._miss(each, late, now, crew)
                 elif reserved.take(run.job_id):
                     mine.append(each)
-                    self._last[partition] = run_key(run.job_id, run.seq)
                 else:
                     without_slot.add(run.job_id)
+            self._turn_to(partition, free, mine)
             await self._lock(partition, [each for each in mine if isinstance(each, Run)], now, crew, reserved)
             for each in mine:
                 if isinstance(each, Idle):
                     await self._load(each, now, crew, reserved)
-        if not (without_slot or more):
-            self._last.pop(partition, None)
-        return Taken(frozenset(without_slot), more)
+        return Taken(
+            frozenset(without_slot), more, some=len(without_slot) < len({_run(each).job_id for each in free})
+        )
+
+    def _turn_to(self, partition: str, free: Sequence[Run | Idle], mine: Sequence[Run | Idle]) -> None:
+        """Notes the last job served of each kind of rows, or, where none was, the last one seen: the next is
+        first."""
+        for kind in (Run, Idle):
+            some = [each for each in mine if isinstance(each, kind)] or [e for e in free if isinstance(e, kind)]
+            if some:
+                last = some[-1]
+                self._last[partition, kind] = (
+                    idle_place(last) if isinstance(last, Idle) else run_key(last.job_id, last.seq)
+                )
 
     async def _free(self, partition: str, now: datetime) -> tuple[list[Run | Idle], bool]:
-        after = self._last.get(partition, "")
+        """Up to 100 of both kinds, by turns."""
+        after = self._last.get((partition, Run), "")
         free, more = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE, after)
-        found: list[Run | Idle] = [*free]
+        kinds: list[Sequence[Run | Idle]] = [free]
         for service_type in registered():
-            if len(found) < TAKE:
-                waiting, more_waiting = await self._loader.waiting(
-                    partition, service_type, TAKE - len(found), after
-                )
-                found += waiting
-                more = more or more_waiting
-        return found, more
+            after = self._last.get((partition, Idle), "")
+            waiting, more_waiting = await self._loads.waiting(partition, service_type, TAKE, after)
+            kinds.append(waiting)
+            more = more or more_waiting
+        found = [each for turn in zip_longest(*kinds) for each in turn if each]
+        return found[:TAKE], more or len(found) > TAKE
 
     def _too_late(self, run: Run, now: datetime) -> str:
         """Why a run that has waited for an executor is not to start any more; '' if it is to.
 
-        It was in time when it was fired, so what it waited for before, as at its job's gate, does not count; and
-        runs that have begun, manual ones and windows wait as long as it takes.
+        What it waited for at its job's gate does not count; and runs that have begun, manual ones and windows wait
+        as long as it takes.
         """
         if run.owner or run.takeovers or run.state or run.by_hand or run.window:
             return ""
@@ -100,13 +119,13 @@ class Taker:
             due = run.scheduled + definition.jitter(run.job_id)
         except Exception:  # whatever it is, executing it tells
             return ""
-        if bound is None or not run.fired_at - due <= max(bound, ON_TIME) < now - due:
+        if bound is None or now - (run.fired_at if run.gated else due) <= max(bound, ON_TIME):
             return ""
         waited = duration_text(timedelta(seconds=(now - run.fired_at) // timedelta(seconds=1)))
         return f"waited for an executor for {waited}, beyond its maxLateness of {duration_text(bound)}"
 
     async def _miss(self, each: Run | Idle, reason: str, now: datetime, crew: Crew) -> None:
-        run = each.run if isinstance(each, Idle) else each
+        run = _run(each)
         log.warning("a run is missed: %s", reason, extra={"action": "missed", **about(run)})
         ended = replace(ended_as(run, now, now, Status.MISSED, reason, {}), attempts=0)
         ending = await self._shop.leaver.ending(run, ended)
@@ -153,3 +172,7 @@ class Taker:
     def _start(self, run: Run, crew: Crew, reserved: Reserved) -> None:
         reserved.started(run.job_id)
         crew.start(run)
+
+
+def _run(each: Run | Idle) -> Run:
+    return each.run if isinstance(each, Idle) else each

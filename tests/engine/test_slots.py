@@ -10,6 +10,9 @@ from shared.engine.slots import Slots
 from tests.harness import until
 
 
+FAR = float("inf")
+
+
 def filled(slots: Slots, jobs: list[str]) -> Counter[str]:
     """What jobs get that ask by turns until none gets any more."""
     got: Counter[str] = Counter()
@@ -82,7 +85,7 @@ async def test_who_waits_for_several_gets_them_in_order() -> None:
         slots.add(f"j{n}")
 
     async def waits(name: str) -> None:
-        assert await slots.room(2) == 2
+        assert await slots.room(2, FAR) == 2
         order.append(name)
         slots.add(f"{name}1")
         slots.add(f"{name}2")
@@ -102,13 +105,13 @@ async def test_nobody_waits_for_slots_that_hang() -> None:
     slots = Slots(2, per_job=1, patience=0.05)
     slots.add("a")
     slots.add("b")
-    assert await asyncio.gather(*(slots.room(25) for _ in range(10))) == [0] * 10
+    assert await asyncio.gather(*(slots.room(25, FAR) for _ in range(10))) == [0] * 10
 
 
 async def test_who_is_first_in_line_goes_on_with_fewer() -> None:
     slots = Slots(3, per_job=1, patience=0.05)
     slots.add("a")
-    assert await slots.room(25) == 2
+    assert await slots.room(25, FAR) == 2
 
 
 async def test_a_job_is_waited_for_until_it_may_have_a_slot() -> None:

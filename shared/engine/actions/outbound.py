@@ -282,7 +282,7 @@ class Lookups(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Ends it. Threads that hang end with the process."""
+        """Ends it. Threads that hang are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
