@@ -74,7 +74,8 @@ class Dispatcher:
             elif await self._has_come(ticket, ticket.due, firing):
                 await self.fire_due(partition, firing)
 
-        async def again() -> None:
+        async def again(error: Exception) -> None:
+            _tell("a pass failed while its runs were under way", partition, error)
             await self._line.tickets.send(ticket, LATER)
 
         await self._line.invocations.carry(work, again, lambda: self._call(partition))
@@ -115,9 +116,7 @@ class Dispatcher:
             if not firing.has_ended:
                 firing.end(error)
                 raise
-            metrics.faults.add(1)
-            message = "a pass failed while its runs were under way"
-            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            _tell("a pass failed while its runs were under way", partition, error)
             await self._later(Ticket(partition, floor_second(self._shop.clock())))
         metrics.slots_taken.set(self._shop.slots.taken)
         firing.end()
@@ -246,9 +245,7 @@ class Dispatcher:
         except TimeoutError:
             pass
         except Exception as error:
-            metrics.faults.add(1)
-            message = "waiting runs could not be taken"
-            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            _tell("waiting runs could not be taken", partition, error)
         finally:
             del self._lingering[partition]
         if more:
@@ -270,3 +267,9 @@ class Dispatcher:
         except StoreFailed as failure:
             message = "a ticket was not sent, and is left to detection: %s"
             log.warning(message, failure, extra={"action": "announce", "partition": ticket.partition})
+
+
+def _tell(message: str, partition: str, error: Exception) -> None:
+    """Tells of a fault that fails no invocation, so that the platform does not."""
+    metrics.faults.add(1)
+    log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})

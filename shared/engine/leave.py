@@ -292,10 +292,13 @@ class Leaver:
 
     async def _still_held(self, batch: Sequence[Ending | Rest], failure: StoreFailed) -> list[Ending | Rest]:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
-        about_them = {**about(batch[0].run), "count": len(batch)}
-        log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
+        about_them = {"action": "complete", **about(batch[0].run), "count": len(batch)}
+        log.warning("completion waits for storage: %s", failure, extra=about_them)
         await asyncio.sleep(1)
-        return [unit for unit in batch if not self._has_run_out(unit.run)]
+        lost = [unit for unit in batch if self._has_run_out(unit.run)]
+        for unit in lost:
+            _log_at_fault(unit.run)
+        return [unit for unit in batch if unit not in lost]
 
     def _has_run_out(self, run: Run) -> bool:
         return run.locked_until is None or self._clock() >= run.locked_until - SKEW
@@ -319,8 +322,8 @@ def _log_lost(run: Run) -> None:
 
 
 def _log_at_fault(run: Run) -> None:
-    message = "it cannot be recorded, and is left to its lease"
-    log.error(message, extra={"action": "complete", **about(run)})
+    metrics.faults.add(1)
+    log.error("it cannot be recorded, and is left to its lease", extra={"action": "complete", **about(run)})
 
 
 def _count(endings: Iterable[Ending]) -> None:
