@@ -292,16 +292,15 @@ class Leaver:
 
     async def _still_held(self, batch: Sequence[Ending | Rest], failure: StoreFailed) -> list[Ending | Rest]:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
-        about_them = {"action": "complete", **about(batch[0].run), "count": len(batch)}
-        log.warning("completion waits for storage: %s", failure, extra=about_them)
+        about_them = {**about(batch[0].run), "count": len(batch)}
+        log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
         await asyncio.sleep(1)
-        lost = [unit for unit in batch if self._has_run_out(unit.run)]
-        for unit in lost:
-            _log_at_fault(unit.run)
-        return [unit for unit in batch if unit not in lost]
-
-    def _has_run_out(self, run: Run) -> bool:
-        return run.locked_until is None or self._clock() >= run.locked_until - SKEW
+        latest = self._clock() + SKEW
+        held = [unit for unit in batch if unit.run.locked_until and latest < unit.run.locked_until]
+        for unit in batch:
+            if unit not in held:
+                _log_at_fault(unit.run)
+        return held
 
 
 def when_due(at: datetime, now: datetime) -> datetime:
