@@ -76,7 +76,11 @@ class Dispatcher:
             elif await self._has_come(ticket, ticket.due, firing):
                 await self.fire_due(partition, firing)
 
-        await self._line.invocations.carry(work, lambda: self._later(ticket), lambda: self._call(partition))
+        async def again(error: Exception) -> None:
+            _tell("a pass failed while its runs were under way; its ticket is sent again", partition, error)
+            await self._later(ticket)
+
+        await self._line.invocations.carry(work, again, lambda: self._call(partition))
 
     async def _has_come(self, ticket: Ticket, due: datetime, firing: Firing) -> bool:
         """Waits for a ticket that is early by a moment, which holds no invocation; one earlier than that is sent
@@ -117,9 +121,7 @@ class Dispatcher:
                 if not crew.is_quiet:
                     firing.end(error)
                 raise
-            metrics.faults.add(1)
-            message = "a pass failed after it had given its ticket back"
-            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            _tell("a pass failed after it had given its ticket back", partition, error)
             await self._later(Ticket(partition, floor_second(self._shop.clock())))
         firing.end()
 
@@ -253,9 +255,7 @@ class Dispatcher:
                 jobs |= taken.without_slot
                 more = taken.more
         except Exception as error:
-            metrics.faults.add(1)
-            message = "waiting runs could not be taken"
-            log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})
+            _tell("waiting runs could not be taken", partition, error)
             more = True
         finally:
             del self._lingering[partition]
@@ -292,3 +292,9 @@ class Dispatcher:
         except StoreFailed as failure:
             message = "a ticket was not sent, and is left to detection: %s"
             log.warning(message, failure, extra={"action": "announce", "partition": ticket.partition})
+
+
+def _tell(message: str, partition: str, error: Exception) -> None:
+    """Tells of a fault that fails no invocation, so that the platform does not."""
+    metrics.faults.add(1)
+    log.error(message, exc_info=error, extra={"action": "dispatch", "partition": partition})

@@ -10,8 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from shared import metrics
-
 log = logging.getLogger("timerjobs.dispatch")
 
 # Seconds after which the one kept calls for another. The listener renews a message's invisibility each 5 minutes.
@@ -55,15 +53,15 @@ class Invocations:
     async def carry(
         self,
         work: Callable[[Firing], Coroutine[Any, Any, None]],
-        again: Callable[[], Awaitable[None]],
+        again: Callable[[Exception], Awaitable[None]],
         call: Callable[[], Awaitable[None]],
     ) -> None:
         """Carries out a pass as a task of the process, within an invocation that ends with its firing; or later,
         if it is the newest of the process.
 
         What the pass raises before it has fired fails the invocation, and its ticket comes again. Where runs are
-        under way already it is `again` that sends it, so that the invocation stays open for them. `call` calls for
-        another invocation.
+        under way already it is `again` that tells of it and sends the ticket, so that the invocation stays open
+        for them. `call` calls for another invocation.
         """
         firing = Firing()
         task = asyncio.create_task(work(firing))
@@ -79,10 +77,7 @@ class Invocations:
         else:
             task.add_done_callback(_told)
             if firing.error:
-                metrics.faults.add(1)
-                message = "a pass failed while runs are under way; its ticket is sent again"
-                log.error(message, exc_info=firing.error, extra={"action": "dispatch"})
-                await again()
+                await again(firing.error)
         await self._keep(call)
 
     async def _keep(self, call: Callable[[], Awaitable[None]]) -> None:

@@ -291,10 +291,12 @@ class Leaver:
         about_them = {**about(batch[0].run), "count": len(batch)}
         log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
         await asyncio.sleep(1)
-        return [unit for unit in batch if not self._has_run_out(unit.run)]
-
-    def _has_run_out(self, run: Run) -> bool:
-        return run.locked_until is None or self._clock() >= run.locked_until - SKEW
+        latest = self._clock() + SKEW
+        held = [unit for unit in batch if unit.run.locked_until and latest < unit.run.locked_until]
+        for unit in batch:
+            if unit not in held:
+                _log_at_fault(unit.run)
+        return held
 
 
 def when_due(at: datetime, now: datetime) -> datetime:
@@ -315,8 +317,8 @@ def _log_lost(run: Run) -> None:
 
 
 def _log_at_fault(run: Run) -> None:
-    message = "it cannot be recorded, and is left to its lease"
-    log.error(message, extra={"action": "complete", **about(run)})
+    metrics.faults.add(1)
+    log.error("it cannot be recorded, and is left to its lease", extra={"action": "complete", **about(run)})
 
 
 def _count(endings: Iterable[Ending]) -> None:

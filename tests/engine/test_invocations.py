@@ -42,8 +42,8 @@ class Process:
         self.opened.append(asyncio.create_task(self.invocations.carry(each.work, self._again, self._call)))
         return self.opened[-1]
 
-    async def _again(self) -> None:
-        self.calls.append("again")
+    async def _again(self, error: Exception) -> None:
+        self.calls.append(f"again: {error}")
 
     async def _call(self) -> None:
         self.calls.append("call")
@@ -122,7 +122,7 @@ async def test_a_pass_that_fails_while_runs_are_under_way_keeps_its_invocation_a
     each.firing.set()
     opened = of.open(each)
     await turns()
-    assert (of.calls, opened.done()) == (["again"], False)
+    assert (of.calls, opened.done()) == (["again: storage stumbles"], False)
     each.go.set()
     await opened
 

@@ -9,7 +9,6 @@ import pytest
 from shared.engine.slots import Slots
 from tests.harness import until
 
-
 FAR = float("inf")
 
 

@@ -303,9 +303,7 @@ SCENARIOS = [
     ),
     Scenario(
         "gate opened, few slots",
-        steps(
-            creating(lambda url: later(url, 1)), RUN, RUN, RUN, RUN, asking("put", make=lambda url: later(url, 3))
-        ),
+        steps(creating(lambda url: later(url, 1)), RUN, RUN, RUN, asking("put", make=lambda url: later(url, 3))),
         take_runs,
         [{f"a run-{seq}:Action" for seq in (1, 2, 3)}],
         env={"MAX_EXECUTING": "2"},

@@ -172,4 +172,4 @@ async def check_recorded(at: Bench) -> None:
     past = Counter(row["RowKey"].split(":")[1] for row in await at.rows("past"))
     for job in map(read_job, await at.rows("job")):
         limit = load_definition(job.core.definition).history_limit
-        assert past[job.id] == min(job.core.counters.seq, limit), (job.id, past, job.core.counters)
+        assert past[job.id] >= min(job.core.counters.seq, limit), (job.id, past, job.core.counters)

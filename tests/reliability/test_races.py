@@ -228,3 +228,51 @@ async def check(arena: Arena, pair: tuple[str, str]) -> None:
         stretches = [record for record in past if isinstance(record, Stretch)]
         recorded = any(record.first <= NOON <= record.last for record in stretches)
         assert recorded or key_text(NOON) in scheduled, (past, keys)
+
+
+class TooLate(Arena):
+    """As an arena, but run 2 fell due at noon, waits for an executor, and is too late by now."""
+
+    async def prepare(self, suspended: bool) -> None:
+        await super().prepare(suspended)
+        self.at.clock.now = NOON + timedelta(seconds=31)
+
+    async def _make(self, suspended: bool) -> None:
+        self.at.clock.now = NOON - timedelta(hours=1)
+        await self.at.create(id="a", **http_job(self.target.url, every=3600, start=NOON))
+        assert (await self.at.call("run_now", "runs", id="a")).status == 202
+        await self.at.take_runs()
+        self.at.clock.now = NOON
+        with self.at.full():
+            await self.at.dispatch()
+
+
+@pytest.mark.parametrize("other", ["execute", "cancel", "suspend", "delete"])
+async def test_two_at_a_run_that_is_too_late(storage: str, other: str, tell: Tell) -> None:
+    clock, settings = Clock(), settings_for(storage, PARTITIONS="1", DEFAULT_MAX_LATENESS="PT30S")
+    async with AsyncExitStack() as opened:
+        target = await opened.enter_async_context(receiving())
+        one, two, at = [await opened.enter_async_context(process(settings, clock)) for _ in range(3)]
+        arena = TooLate(one, two, at, Post(clock), target, gated=False)
+        for each in (one, two, at):
+            each.wire.mail = arena.post.collect
+        pair = ("execute", other)
+        ways = (await interleavings(arena, pair))[::3]
+        for first, second, swapped in ways:
+            await play_too_late(arena, pair[::-1] if swapped else pair, first, second)
+        tell(FIGURE, len(ways))
+
+
+async def play_too_late(arena: TooLate, pair: tuple[str, str], first: int, second: int) -> None:
+    """One interleaving: whatever came first, the run is called by nobody, and recorded once."""
+    await arena.prepare(False)
+    one, other = (WORKS[name](arena.target.url) for name in pair)
+    works = [(arena.one, lambda: one(arena.one)), (arena.other, lambda: other(arena.other))]
+    await asyncio.wait_for(interleave(works, first, second), 60)
+    assert await audit(arena.at.app.store) == []
+    await recover(arena.at, arena.post, cycles=1)
+    assert not arena.target.hits
+    assert not await arena.at.rows("run")
+    ends = {read_past(row).status for row in await arena.at.rows("past")} - {Status.SUCCEEDED}
+    assert len(await arena.at.rows("past")) == (0 if "delete" in pair else 2)
+    assert ends <= ({Status.MISSED, Status.CANCELLED} if "cancel" in pair else {Status.MISSED})

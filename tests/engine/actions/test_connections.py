@@ -181,7 +181,8 @@ async def test_who_is_stopped_just_as_the_place_is_free_gives_it_on() -> None:
                 await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            await following
+            await asyncio.wait({following}, timeout=30)
+            assert following.done()
         told.reasons.clear()
     assert order == [f"{loops}" for loops in range(6)]
     assert not connections._hosts
@@ -207,7 +208,8 @@ async def test_what_telling_raises_ends_the_wait_and_takes_no_place(reasons: int
             free.set()
             with pytest.raises(Lost):
                 await waiting
-            await following
+            await asyncio.wait({following}, timeout=30)
+            assert following.done()
     assert order == ["next"]
     assert not connections._hosts
 
