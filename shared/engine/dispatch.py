@@ -85,15 +85,15 @@ class Dispatcher:
     async def _has_come(self, ticket: Ticket, due: datetime, firing: Firing) -> bool:
         """Waits for a ticket that is early by a moment, which holds no invocation; one earlier than that is sent
         again for the rest."""
-        early = due - self._shop.clock()
-        if early > EARLY:
-            await self._line.tickets.send(ticket, early)
-            return False
-        if early > timedelta(0):
+        while (early := due - self._shop.clock()) > timedelta(0):
+            if firing.has_ended and early > EARLY:  # the clock was set back
+                await self._later(ticket)
+                return False
+            if early > EARLY:
+                await self._line.tickets.send(ticket, early)
+                return False
             firing.end()
-        while early > timedelta(0):
             await asyncio.sleep(early.total_seconds())
-            early = due - self._shop.clock()
         return True
 
     async def fire_due(self, partition: str, firing: Firing | None = None) -> None:
@@ -166,21 +166,25 @@ class Dispatcher:
         fired = Fired()
         try:
             while due and not fired.met_another:
-                part = await self._part(len(due), crew)
-                await self._fire(partition, due[:part], now, crew, fired)
-                due = due[part:]
+                part = await self._part(due, crew)
+                await self._fire(partition, part, now, crew, fired)
+                done = set(map(id, part))
+                due = [timer for timer in due if id(timer) not in done]
         finally:
             await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
             await self._hand_over(partition, fired.unlocked)
         return fired
 
-    async def _part(self, due: int, crew: Crew) -> int:
-        """How many timers to fire at once: as many as get a slot; all, where none becomes free or the pass has
-        waited for them as long as it may."""
+    async def _part(self, due: Sequence[Due], crew: Crew) -> Sequence[Due]:
+        """The timers to fire at once: of jobs that have no slot yet, as many as get one; all, where none becomes
+        free or the pass has waited for them as long as it may. Jobs that have slots already are not waited for."""
         slots = self._shop.slots
-        if slots.free >= due or time.monotonic() >= crew.waits_until:
+        first = [timer for timer in due if not slots.has(timer.job_id)]
+        if slots.free >= len(first) or time.monotonic() >= crew.waits_until:
             return due
-        return await slots.room(min(due, TURN), crew.waits_until) or due
+        free = await slots.room(min(len(first), TURN), crew.waits_until)
+        later = set(map(id, first[free:])) if free else set()
+        return [timer for timer in due if id(timer) not in later]
 
     async def _hand_over(self, partition: str, runs: Sequence[Run]) -> None:
         """Announces runs that got no slot, unless a pass of this process takes them as soon as there is one and
@@ -189,6 +193,7 @@ class Dispatcher:
         metrics.runs_without_slot.add(len(own))
         if partition in self._lingering:
             self._lingering[partition].update(run.job_id for run in own)
+            self._shop.slots.look()
             runs = [run for run in runs if not is_own(run.service_type)]
             if own:
                 await self._call(partition)
@@ -236,6 +241,7 @@ class Dispatcher:
         if taken.without_slot:
             if partition in self._lingering:
                 self._lingering[partition] |= taken.without_slot
+                self._shop.slots.look()
             else:
                 self._lingering[partition] = set(taken.without_slot)
                 crew.beside(self._linger(partition, crew, until))

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from shared import metrics
 
+GATHER = 0.05  # seconds that who is first in line waits for more than there are
 PATIENCE = 0.25  # seconds without a slot given back, after which nobody waits for one any longer
 LONGEST = 5.0  # seconds that a pass waits for slots at most, all in all
 
@@ -77,8 +78,8 @@ class Slots:
         """Waits until `most` slots are free, first come, first served, or the monotonic clock says `until`; gives
         how many are, `most` at the most.
 
-        Who is first in line waits a moment (`patience`) and then goes on with fewer. None are waited for when
-        none has been given back for that long: what has them hangs.
+        Who is first in line waits a moment and then goes on with fewer. None are waited for when none has been
+        given back for a longer moment (`patience`): what has them hangs.
         """
         if self._line.locked() or self.free < most:
             entered = time.monotonic()
@@ -89,13 +90,21 @@ class Slots:
 
     async def _some(self, most: int, entered: float, first: float) -> None:
         while self.free < most:
-            since = first if self.free else max(entered, self._last_given)
-            left = since + self.patience - time.monotonic()
+            end = first + GATHER if self.free else max(entered, self._last_given) + self.patience
+            left = end - time.monotonic()
             if left <= 0:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._any_given()
+
+    def has(self, job_id: str) -> bool:
+        """Whether the job has any."""
+        return self._by_job[job_id] > 0
+
+    def look(self) -> None:
+        """Has those who wait look again: what they wait for has changed."""
+        self._given.set()
 
     def is_open_to(self, jobs: Collection[str]) -> bool:
         """Whether one of the jobs may have a slot now."""

@@ -14,7 +14,7 @@ PAGE = 100
 PAGES = 10  # of keys, of one reading
 FIRST = 16  # whole rows that are read before it is known what they weigh
 MAX_BYTES = 4 * 1024 * 1024
-NEAR = 8  # rows not chosen that are read along, rather than by another request around them
+NEAR = 32  # rows not chosen that are read along, rather than by another request around them
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ async def test_run_now_answers_with_the_run(at: Bench, target: Receiver) -> None
     await at.create(id="a", **http_job(target.url, every=3600, start=NOON.replace(hour=15)))
     answer = await ask(at, "run_now", job="a")
     assert (answer.status, answer.body) == (202, await run_of(at, 1))
-    assert (answer.body["status"], answer.body["scheduledTime"]) == ("Running", NOON_TEXT)
+    assert (answer.body["status"], answer.body["scheduledTime"]) == ("Waiting", NOON_TEXT)
     assert "Content-Type" not in answer.headers  # which makes it application/json
 
 

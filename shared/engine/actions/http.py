@@ -132,8 +132,9 @@ class HttpAction:
 
     async def _travel(self, journey: _Journey, attempt: Attempt, time: asyncio.Timeout) -> Answer | _Trouble:
         """Sends the request, and again where redirects lead."""
+        job_id = attempt.headers.get("x-timerjobs-job-id", "")
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._connections.to(journey.request.url, attempt.tell, time):
+            async with self._connections.to(journey.request.url, job_id, attempt.tell, time):
                 answer = await self._send(journey)
             try:
                 following = redirected(journey.request, answer.status, answer.location)

@@ -70,6 +70,7 @@ REMINDER = {
     "deleteAfter": "P7D",
 }
 NOON = "2026-09-08T12:00:00Z"
+FOR_EXECUTOR, FOR_HOST = "waits for an executor", "waits for a host of acme/nightly"
 
 
 def _job(**more: Any) -> dict[str, Any]:
@@ -85,7 +86,7 @@ def _nightly(**more: Any) -> dict[str, Any]:
     return _job(**NIGHTLY, **told) | {"nextOccurrence": "2026-09-09T09:30:00Z"} | more
 
 
-def _run(seq: int, status: str = "Running", **more: Any) -> dict[str, Any]:
+def _run(seq: int, status: str = "Waiting", **more: Any) -> dict[str, Any]:
     times = {"scheduledTime": NOON, "startTime": NOON, "endTime": None, "lateness": "PT0S"}
     return {"seq": seq} | times | {"status": status, "attempts": 1, "actions": {}} | more
 
@@ -211,10 +212,10 @@ OCCURRENCES = (
     ),
 )
 RUN_NOW = (
-    Example(title="Now", status=202, path=OF_JOB, answer=_run(1)),
-    Example(title="By a host", status=202, path={"id": HOSTED["id"]}, answer=_run(1, "Waiting")),
+    Example(title="Now", status=202, path=OF_JOB, answer=_run(1, reason=FOR_EXECUTOR)),
+    Example(title="By a host", status=202, path={"id": HOSTED["id"]}, answer=_run(1, reason=FOR_HOST)),
 )
-RUNS = (Example(title="One under way", status=200, path=OF_JOB, answer={"value": [_run(1)]}),)
+RUNS = (Example(title="One under way", status=200, path=OF_JOB, answer={"value": [_run(1, "Running")]}),)
 CANCEL = (
     Example(title="Cancelled", status=202, path=OF_RUN, answer=CANCELLED),
     Example(title="It has ended", status=409, path=OF_RUN, answer=_problem(409, "Conflict", "run 1 has ended")),
@@ -228,7 +229,7 @@ GET_RUN = (
         answer=_problem(404, "Not found", f"job {ID!r} has no run 7"),
     ),
 )
-RESUBMIT = (Example(title="Once more", status=202, path=OF_RUN, answer=_run(2)),)
+RESUBMIT = (Example(title="Once more", status=202, path=OF_RUN, answer=_run(2, reason=FOR_EXECUTOR)),)
 DELETE = (
     Example(title="Deleted", status=204, path=OF_JOB),
     Example(

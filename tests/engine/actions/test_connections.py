@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -119,7 +119,7 @@ async def taken(connections: Connections) -> AsyncIterator[asyncio.Event]:
     free, got = asyncio.Event(), asyncio.Event()
 
     async def hold() -> None:
-        async with asyncio.timeout(None) as time, connections.to(HOST, Told().tell, time):
+        async with asyncio.timeout(None) as time, connections.to(HOST, "a", Told().tell, time):
             got.set()
             await free.wait()
 
@@ -132,7 +132,7 @@ async def taken(connections: Connections) -> AsyncIterator[asyncio.Event]:
 
 async def use(connections: Connections, told: Told, name: str, order: list[str]) -> None:
     """Waits for a connection, and has had one."""
-    async with asyncio.timeout(30) as time, connections.to(HOST, told.tell, time):
+    async with asyncio.timeout(30) as time, connections.to(HOST, "a", told.tell, time):
         order.append(name)
 
 
@@ -202,7 +202,7 @@ async def test_what_telling_raises_ends_the_wait_and_takes_no_place(reasons: int
 
     async with taken(connections) as free:
         async with asyncio.timeout(30) as time:
-            waiting = asyncio.ensure_future(connections.to(HOST, tell, time).__aenter__())
+            waiting = asyncio.ensure_future(connections.to(HOST, "a", tell, time).__aenter__())
             await until(lambda: told.reasons)
             following = asyncio.create_task(use(connections, Told(), "next", order))
             free.set()
@@ -299,3 +299,23 @@ async def test_names_that_hang_hold_up_no_other(monkeypatch: pytest.MonkeyPatch)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         await lookups.close()
     assert all(isinstance(result, OSError) for result in results)
+
+
+async def test_a_fifth_is_kept_for_jobs_that_have_none(target: Receiver) -> None:
+    connections, told = Connections(10, AT_ONCE), Told()
+    async with AsyncExitStack() as stack, asyncio.timeout(None) as time:
+        for _ in range(8):
+            await stack.enter_async_context(connections.to(HOST, "a", told.tell, time))
+        order: list[str] = []
+        async with asyncio.timeout(None) as other:
+            waiting = asyncio.ensure_future(connections.to(HOST, "a", told.tell, other).__aenter__())
+            await until(lambda: told.reasons)
+            assert "8 are open of 10, the others are kept for other jobs" in told.reasons[0]
+            for name in ("b", "c"):
+                await stack.enter_async_context(connections.to(HOST, name, told.tell, time))
+                order.append(name)
+            assert order == ["b", "c"]
+            assert not waiting.done()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+    assert not connections._hosts
