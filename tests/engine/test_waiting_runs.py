@@ -280,8 +280,8 @@ async def test_parallel_actions_take_further_slots_and_wait_for_them(storage: st
         action = body.pop("action")
         await at.create(id="a", **body, actions={f"A{n}": action for n in range(12)})
         dispatching = asyncio.create_task(at.dispatch())
-        await until(lambda: at.app.workshop.slots.taken == 2)
-        assert len(target.hits) == 2
+        await until(lambda: len(target.hits) == 2)
+        assert at.app.workshop.slots.taken == 2
         with at.full():
             slow.go.set()
             await dispatching
