@@ -215,7 +215,9 @@ RUN_NOW = (
     Example(title="Now", status=202, path=OF_JOB, answer=_run(1, reason=FOR_EXECUTOR)),
     Example(title="By a host", status=202, path={"id": HOSTED["id"]}, answer=_run(1, reason=FOR_HOST)),
 )
-RUNS = (Example(title="One under way", status=200, path=OF_JOB, answer={"value": [_run(1, "Running")]}),)
+RUNS = (
+    Example(title="One that waits", status=200, path=OF_JOB, answer={"value": [_run(1, reason=FOR_EXECUTOR)]}),
+)
 CANCEL = (
     Example(title="Cancelled", status=202, path=OF_RUN, answer=CANCELLED),
     Example(title="It has ended", status=409, path=OF_RUN, answer=_problem(409, "Conflict", "run 1 has ended")),
