@@ -16,6 +16,7 @@ from shared.engine.crew import GATHER, Crew, Workshop
 from shared.engine.fire import Due, Fired, Firer
 from shared.engine.invocations import Firing, Invocations
 from shared.engine.removal import Remover
+from shared.engine.slots import LONGEST
 from shared.engine.taking import Taker
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
@@ -182,7 +183,10 @@ class Dispatcher:
         first = [timer for timer in due if not slots.has(timer.job_id)]
         if slots.free >= len(first) or time.monotonic() >= crew.waits_until:
             return due
-        free = await slots.room(min(len(first), TURN), crew.waits_until)
+        most = min(len(first), TURN)
+        free = await slots.room(most, crew.waits_until)
+        if free == most:  # they come fast enough
+            crew.waits_until = time.monotonic() + LONGEST
         later = set(map(id, first[free:])) if free else set()
         return [timer for timer in due if id(timer) not in later]
 

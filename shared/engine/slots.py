@@ -9,9 +9,8 @@ from types import TracebackType
 
 from shared import metrics
 
-GATHER = 0.05  # seconds without a slot given back, after which who is first in line goes on with what there is
 PATIENCE = 0.25  # seconds without a slot given back, after which nobody waits for one any longer
-LONGEST = 5.0  # seconds that a pass waits for slots at most, all in all
+LONGEST = 5.0  # seconds that a pass waits for slots at most, without getting as many as it asked for
 
 
 class Slots:
@@ -90,11 +89,8 @@ class Slots:
 
     async def _some(self, most: int, entered: float, first: float) -> None:
         while self.free < most:
-            if self.free:
-                end = min(max(first, self._last_given) + GATHER, first + self.patience)
-            else:
-                end = max(entered, self._last_given) + self.patience
-            left = end - time.monotonic()
+            since = first if self.free else max(entered, self._last_given)
+            left = since + self.patience - time.monotonic()
             if left <= 0:
                 return
             with suppress(TimeoutError):
