@@ -101,8 +101,8 @@ class Dispatcher:
         """A pass: round and round until nothing of the partition is due, or its 20 seconds are spent; then one
         more ticket goes out for the rest.
 
-        From then on (`firing` is told) it awaits the runs that it has started, and fires in turn what their ends
-        put back to the timers.
+        Then `firing` ends; the pass awaits the runs that it has started, and fires what their ends put back to
+        the timers.
         """
         firing, until = firing or Firing(), self._shop.clock() + BUDGET
         async with Crew(partition, self._shop, until) as crew:
@@ -111,9 +111,8 @@ class Dispatcher:
                 await self._carried(crew, firing, self._rounds(partition, crew, until))
 
     async def _carried(self, crew: Crew, firing: Firing, work: Awaitable[None]) -> None:
-        """Fires. What goes wrong at first is for the invocation, which is not to wait for runs under way; what
-        does later is told here, and a ticket is sent for what it has left; if that fails too, detection finds
-        it."""
+        """Fires. The first failure is raised to the invocation, at once also while runs are under way. A later
+        one is logged, and a ticket repeats the work; if that cannot be sent, detection finds it."""
         partition = crew.partition
         try:
             await work

@@ -108,7 +108,7 @@ class Leaver:
         return [replace(u, run=fresh.get((u.run.job_id, u.run.seq), u.run)) for u in batch]
 
     async def commit(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
-        """Commits units: one that counts at its job's gate, or any that do not. `left` is told as it goes what
+        """Commits units: one that counts at its job's gate, or any that do not. `left` gathers as it goes what
         came of it, also where a later unit fails.
 
         Refused: the runs' rows are read again by one query; those changed are settled alone, the others are

@@ -188,7 +188,7 @@ class _Performance:
         )
         try:
             await self._checkpoint(pack_steps(self._steps | self._told))
-        except StoreFailed as failure:  # what it is told for goes on all the same
+        except StoreFailed as failure:  # the action goes on without
             log.warning("it could not be stored: %s", failure, extra={"action": "execute", **about(self._run)})
 
     def _after(self, step: Step, result: Outcome | Later) -> Step:

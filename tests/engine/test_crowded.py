@@ -8,7 +8,6 @@ from shared.engine.crew import Crew
 from shared.storage.tickets import Ticket
 from shared.workflow import Context, registered, workflow
 from tests.activation.support import hosted
-from tests.engine.test_gate import Slow, bounded
 from tests.engine.test_waiting_runs import Hanging, waiting
 from tests.harness import NOON, Bench, Receiver, bench, http_job, until
 
@@ -113,22 +112,6 @@ async def test_a_run_that_starts_twice_in_a_pass_gives_both_slots_back(at: Bench
             at.app.workshop.slots.add("a")
             crew.start(run)
     assert at.app.workshop.slots.taken == 0
-
-
-async def test_time_at_the_gate_is_not_added_to_the_wait_for_an_executor(storage: str, target: Receiver) -> None:
-    async with bench(storage, DEFAULT_MAX_LATENESS="PT1M") as at:
-        slow = Slow(target)
-        await at.create(id="a", **bounded(target.url, 1, 1))
-        first = asyncio.create_task(at.dispatch("a"))
-        await until(lambda: target.hits)
-        at.clock.advance(seconds=10)
-        await at.dispatch("a")
-        at.clock.advance(seconds=45)
-        slow.go.set()
-        await first
-        at.clock.advance(seconds=20)
-        await at.take_runs()
-        assert len(target.hits) == 2
 
 
 async def test_a_clock_that_is_set_back_ends_the_wait_for_an_early_ticket(at: Bench) -> None:

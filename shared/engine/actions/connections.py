@@ -57,8 +57,8 @@ class Connections:
 
     @asynccontextmanager
     async def to(self, url: URL, job_id: str, tell: Tell, time: asyncio.Timeout) -> AsyncIterator[None]:
-        """One connection of a job to the host of `url`. `time`, the target's, does not run while it is waited for;
-        `tell` is told of a wait that takes longer than a moment, and by '' that it is over."""
+        """One connection of a job to the host of `url`. `time` (the target's) stops during a wait. `tell` gets
+        the reason of a wait of more than a moment, then '' when it is over."""
         name = str(url.origin())
         host = self._hosts.setdefault(name, _Host(self._limit))
         try:

@@ -20,7 +20,7 @@ from tests.engine.actions.support import a_call, an_attempt, ended, http_action
 from tests.harness import Bench, Hit, Receiver, bench, http_job, receiving, until
 
 HOST = URL("http://one.test/")
-AT_ONCE = 0.01  # seconds after which a wait is told of
+AT_ONCE = 0.01  # seconds after which a wait is reported
 
 
 @dataclass
