@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -61,7 +60,7 @@ class Crew:
         self._until = until
         self._tasks: set[asyncio.Task[Any]] = set()
         self._slots: Counter[tuple[str, int]] = Counter()  # of runs; one that rests and wakes here may have two
-        self.waits_until = time.monotonic() + LONGEST  # for slots
+        self.may_wait = LONGEST  # for slots, in seconds
         self._ready: list[Ending | Rest] = []
         self._changed = asyncio.Event()
         self._told = asyncio.Event()

@@ -180,12 +180,13 @@ class Dispatcher:
         free or the pass has waited for them as long as it may. Jobs that have slots already are not waited for."""
         slots = self._shop.slots
         first = [timer for timer in due if not slots.has(timer.job_id)]
-        if slots.free >= len(first) or time.monotonic() >= crew.waits_until:
+        if slots.free >= len(first) or crew.may_wait <= 0:
             return due
         most = min(len(first), TURN)
-        free = await slots.room(most, crew.waits_until)
-        if free == most:  # they come fast enough
-            crew.waits_until = time.monotonic() + LONGEST
+        since = time.monotonic()
+        free = await slots.room(most, crew.may_wait)
+        fast_enough = free == most
+        crew.may_wait = LONGEST if fast_enough else crew.may_wait - (time.monotonic() - since)
         later = set(map(id, first[free:])) if free else set()
         return [timer for timer in due if id(timer) not in later]
 
@@ -255,7 +256,8 @@ class Dispatcher:
             await self._call(partition)
 
     async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
-        """Takes more as soon as a job that got no slot may have one; at the end calls for what is left."""
+        """Takes more as soon as a job that got no slot may have one, as long as what is chosen can be had; at the
+        end calls for what is left."""
         jobs, more = self._lingering[partition], True
         try:
             while jobs and await self._opens_to(jobs, until):
@@ -263,6 +265,8 @@ class Dispatcher:
                 taken = await self._line.taker.take(partition, crew)
                 jobs |= taken.without_slot
                 more = taken.more
+                if taken.chose and not taken.some:
+                    break
         except Exception as error:
             _tell("waiting runs could not be taken", partition, error)
             more = True

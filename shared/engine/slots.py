@@ -1,7 +1,6 @@
 """Slots: how many actions this process has under way at once, and how jobs share them."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
@@ -9,7 +8,10 @@ from types import TracebackType
 
 from shared import metrics
 
-PATIENCE = 0.25  # seconds without a slot given back, after which nobody waits for one any longer
+LOOK = 0.025  # seconds at least between two looks whether a slot has been given back
+# Looks in vain after which nobody waits any longer. A loop that is busy itself looks less often, and what has the
+# slots gets its time all the same before it counts as hanging.
+PATIENCE = 10
 LONGEST = 5.0  # seconds that a pass waits for slots at most, without getting as many as it asked for
 
 
@@ -22,15 +24,16 @@ class Slots:
     besides.
     """
 
-    def __init__(self, limit: int, per_job: int, patience: float = PATIENCE) -> None:
+    def __init__(self, limit: int, per_job: int, patience: int = PATIENCE) -> None:
         self.patience = patience
         self._limit = limit
         self._per_job = per_job
         self.taken = 0
+        self.starting = 0  # taken for runs whose start is being committed
         self._by_job: Counter[str] = Counter()
         self._line = asyncio.Lock()  # who waits for several is served in order
         self._given = asyncio.Event()
-        self._last_given = time.monotonic()
+        self._in_vain = 0  # looks since a slot was given back
 
     @property
     def free(self) -> int:
@@ -62,7 +65,7 @@ class Slots:
         if not self._by_job[job_id]:
             del self._by_job[job_id]
         self._count(-1)
-        self._last_given = time.monotonic()
+        self._in_vain = 0
         self._given.set()
 
     def _count(self, change: int) -> None:
@@ -73,29 +76,31 @@ class Slots:
         """Slots to be taken for runs that are about to start."""
         return Reserved(self)
 
-    async def room(self, most: int, until: float) -> int:
-        """Waits until `most` slots are free, first come, first served, or the monotonic clock says `until`; gives
+    async def room(self, most: int, longest: float = LONGEST) -> int:
+        """Waits until `most` slots are free, first come, first served, but no more than `longest` seconds; gives
         how many are, `most` at the most.
 
-        Who is first in line waits a moment and then goes on with fewer. None are waited for when none has been
-        given back for a longer moment (`patience`): what has them hangs.
+        Who is first in line looks `patience` times and then goes on with fewer. None are waited for when none has
+        been given back for so many looks: what has them hangs. Only runs that have started can hang.
         """
         if self._line.locked() or self.free < most:
-            entered = time.monotonic()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(LONGEST, max(0.0, until - time.monotonic()))), self._line:
-                    await self._some(min(most, self._limit), entered, time.monotonic())
+                async with asyncio.timeout(longest), self._line:
+                    await self._some(min(most, self._limit))
         return min(most, self.free)
 
-    async def _some(self, most: int, entered: float, first: float) -> None:
-        while self.free < most:
-            since = first if self.free else max(entered, self._last_given)
-            left = since + self.patience - time.monotonic()
-            if left <= 0:
-                return
+    async def _some(self, most: int) -> None:
+        looks = 0
+        while self.free < most and (looks if self.free else self._in_vain) < self.patience:
+            looks += 1
+            self._in_vain += not self.starting
             with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._any_given()
+                async with asyncio.timeout(LOOK):
+                    await self._free(most)
+
+    async def _free(self, most: int) -> None:
+        while self.free < most:
+            await self._any_given()
 
     def has(self, job_id: str) -> bool:
         """Whether the job has any."""
@@ -132,25 +137,30 @@ class Reserved:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for job_id in self._by_job.elements():
-            self._slots.give(job_id)
+        for job_id in list(self._by_job.elements()):
+            self.give(job_id)
 
     def take(self, job_id: str) -> bool:
         """Takes one for a run of the job if it may have it."""
         taken = self._slots.take(job_id)
-        self._by_job[job_id] += taken
+        if taken:
+            self._count(job_id, 1)
         return taken
 
     def add(self, job_id: str) -> None:
         """Takes one whatever the rule says."""
         self._slots.add(job_id)
-        self._by_job[job_id] += 1
+        self._count(job_id, 1)
 
     def give(self, job_id: str) -> None:
         """Gives one back."""
-        self._by_job[job_id] -= 1
+        self._count(job_id, -1)
         self._slots.give(job_id)
 
     def started(self, job_id: str) -> None:
         """A run of the job has started; its slot is its own from here on."""
-        self._by_job[job_id] -= 1
+        self._count(job_id, -1)
+
+    def _count(self, job_id: str, change: int) -> None:
+        self._by_job[job_id] += change
+        self._slots.starting += change

@@ -1,8 +1,8 @@
 """Taking runs that wait for an executor, or whose lock ran out: by turns of their jobs, as far as slots go."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
@@ -17,23 +17,36 @@ from shared.jobs.definition import load_definition
 from shared.jobs.model import Idle, Run, Status
 from shared.jobs.plan import ON_TIME
 from shared.jobs.times import duration_text
+from shared.storage.fair import Candidate, Turns
 from shared.storage.loads import Loads
-from shared.storage.places import idle_place
-from shared.storage.rows import run_key
 from shared.storage.table import Refused
 from shared.workflow import registered
 
 log = logging.getLogger("timerjobs.dispatch")
 
 
+READINGS = 10  # at most, in search of runs that can be read
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, and
-    whether any were dealt with."""
+    """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, whether
+    any were chosen, and whether any of these were there to be dealt with."""
 
     without_slot: frozenset[str]
     more: bool
+    chose: bool
     some: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Free runs, or those that wait for a workflow of the app; those chosen, and how they are read."""
+
+    name: str
+    turns: Turns
+    read: Callable[[Turns, Sequence[Candidate]], Awaitable[Sequence[Run | Idle]]]
+    chosen: list[Candidate] = field(default_factory=list)
 
 
 class Taker:
@@ -47,63 +60,84 @@ class Taker:
         self._loader = loader
         self._owner = owner
         self._default_max_lateness = default_max_lateness
-        self._last: dict[tuple[str, type[Run | Idle]], str] = {}  # the key of the last row, by partition and kind
+        self._last: dict[tuple[str, str], str] = {}  # the key that reading begins behind, by partition and queue
 
     async def take(self, partition: str, crew: Crew) -> Taken:
         """Starts up to 100 of the partition's runs that are free, or wait for a workflow of the app.
 
-        1. Runs of hosts elsewhere whose lock ran out are handed back to wait for another; runs that have waited
-           longer than they may are completed as Missed. 2. The others are locked in one transaction, as many as
-           get a slot; those that wait for a workflow by one each. A crash after it: their locks run out. 3. They
-           start.
+        1. Of their keys those are chosen that get a slot, and runs of hosts elsewhere; only these are read whole.
+        2. Runs of hosts elsewhere whose lock ran out are handed back to wait for another; runs that have waited
+           longer than they may are completed as Missed. 3. The others are locked in one transaction; those that
+           wait for a workflow by one each. A crash after it: their locks run out. 4. They start.
+
+        Where no run that was chosen can be read, it goes on to those behind.
         """
+        for _ in range(READINGS):
+            taken = await self._take(partition, crew)
+            if taken.some or not (taken.chose and taken.more):
+                break
+        return taken
+
+    async def _take(self, partition: str, crew: Crew) -> Taken:
         now = self._shop.clock()
-        free, more = await self._free(partition, now)
-        without_slot = set[str]()
-        mine: list[Run | Idle] = []
+        queues = await self._queues(partition, now)
         with self._shop.slots.reserving() as reserved:
-            for each in free:
+            without_slot, more = self._choose(queues, reserved)
+            for queue in queues:
+                self._turn_to(partition, queue)
+            found = [each for queue in queues for each in await queue.read(queue.turns, queue.chosen)]
+            free: list[Run] = []
+            for each in found:
                 run = _run(each)
                 if not is_own(run.service_type):
                     crew.leave(await handed_back(run, self._shop.leaver, now))
                 elif late := self._too_late(run, now):
                     await self._miss(each, late, now, crew)
-                elif reserved.take(run.job_id):
-                    mine.append(each)
+                elif isinstance(each, Run):
+                    free.append(each)
                 else:
-                    without_slot.add(run.job_id)
-            self._turn_to(partition, free, mine)
-            await self._lock(partition, [each for each in mine if isinstance(each, Run)], now, crew, reserved)
-            for each in mine:
-                if isinstance(each, Idle):
                     await self._load(each, now, crew, reserved)
-        return Taken(
-            frozenset(without_slot), more, some=len(without_slot) < len({_run(each).job_id for each in free})
+            await self._lock(partition, free, now, crew, reserved)
+        chosen = sum(len(queue.chosen) for queue in queues)
+        return Taken(without_slot, more or len(found) < chosen, chose=chosen > 0, some=bool(found))
+
+    async def _queues(self, partition: str, now: datetime) -> list[Queue]:
+        runs = self._shop.runs
+        turns = await runs.free(
+            partition, now, self._shop.longest_lock, self._last.get((partition, ""), ""), self._is_enough
         )
+        queues = [Queue("", turns, runs.read)]
+        for name in registered():
+            after = self._last.get((partition, name), "")
+            turns = await self._loads.waiting(partition, name, after, self._is_enough)
+            queues.append(Queue(name, turns, self._loads.read))
+        return queues
 
-    def _turn_to(self, partition: str, free: Sequence[Run | Idle], mine: Sequence[Run | Idle]) -> None:
-        """Notes the last job served of each kind of rows, or, where none was, the last one seen: the next is
-        first."""
-        for kind in (Run, Idle):
-            some = [each for each in mine if isinstance(each, kind)] or [e for e in free if isinstance(e, kind)]
-            if some:
-                last = some[-1]
-                self._last[partition, kind] = (
-                    idle_place(last) if isinstance(last, Idle) else run_key(last.job_id, last.seq)
-                )
+    def _is_enough(self, seen: Sequence[Candidate]) -> bool:
+        slots = self._shop.slots
+        able = {row.job_id for row in seen if not is_own(row.service_type) or slots.may_take(row.job_id)}
+        return len(able) >= min(TAKE, slots.free)
 
-    async def _free(self, partition: str, now: datetime) -> tuple[list[Run | Idle], bool]:
-        """Up to 100 of both kinds, by turns."""
-        after = self._last.get((partition, Run), "")
-        free, more = await self._shop.runs.free(partition, now, self._shop.longest_lock, TAKE, after)
-        kinds: list[Sequence[Run | Idle]] = [free]
-        for service_type in registered():
-            after = self._last.get((partition, Idle), "")
-            waiting, more_waiting = await self._loads.waiting(partition, service_type, TAKE, after)
-            kinds.append(waiting)
-            more = more or more_waiting
-        found = [each for turn in zip_longest(*kinds) for each in turn if each]
-        return found[:TAKE], more or len(found) > TAKE
+    def _choose(self, queues: Sequence[Queue], reserved: Reserved) -> tuple[frozenset[str], bool]:
+        """Chooses up to 100, a queue's first before the second of any. Gives the jobs that got no slot, and
+        whether some are left that might have got one."""
+        without_slot, chosen = set[str](), 0
+        rows = zip_longest(*([(queue, row) for row in queue.turns.rows] for queue in queues))
+        for queue, row in (each for turn in rows for each in turn if each):
+            if chosen == TAKE:
+                return frozenset(without_slot), True
+            if not is_own(row.service_type) or reserved.take(row.job_id):
+                queue.chosen.append(row)
+                chosen += 1
+            else:
+                without_slot.add(row.job_id)
+        return frozenset(without_slot), any(queue.turns.more for queue in queues)
+
+    def _turn_to(self, partition: str, queue: Queue) -> None:
+        """The next to be served is the job behind the last one that was, or, where none was, the last one seen."""
+        last = queue.chosen[-1].key if queue.chosen else queue.turns.last
+        if last:
+            self._last[partition, queue.name] = last
 
     def _too_late(self, run: Run, now: datetime) -> str:
         """Why a run that has waited for an executor is not to start any more; '' if it is to.

@@ -1,13 +1,14 @@
 """Reading rows of many jobs so that each gets its turn, and no reading grows with what the rows weigh.
 
 Keys are `…:{id}:{seq}`: the rows of one job lie side by side, however many. First keys alone are read, passing
-over the rest of a job that fills a page; then, of those chosen, the whole rows.
+over the rest of a job that fills a page; then, of those the reader chooses, the whole rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
+from shared.jobs.model import TIMER_JOB
 from shared.storage.table import Row, Table
 
 PAGE = 100
@@ -16,70 +17,103 @@ FIRST = 16  # whole rows that are read before it is known what they weigh
 MAX_BYTES = 4 * 1024 * 1024
 NEAR = 32  # rows not chosen that are read along, rather than by another request around them
 
+SEEN = ["RowKey", "serviceType"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A row that may be taken, as its key tells; whoever looks reads no more of it."""
+
+    key: str
+    service_type: str
+
+    @property
+    def job_id(self) -> str:
+        """The job that it is of."""
+        return _job(self.key).rpartition(":")[2]
+
+
+IsEnough = Callable[[Sequence[Candidate]], bool]
+"""Whether the rows seen so far are as many as their reader can choose."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Rows to be taken by turns: `keys` in the order in which to, the pages of keys that were seen, and whether
-    there are further ones."""
+    """Rows to be taken by turns: the first one of each job, then the second of each, as far as `pages` of keys
+    were seen; and whether there are further ones."""
 
-    keys: Sequence[str]
+    partition: str
+    where: str
+    rows: Sequence[Candidate]
     pages: Sequence[Sequence[str]]
     more: bool
 
+    @property
+    def last(self) -> str:
+        """The last key that was seen; '' if none was."""
+        return self.pages[-1][-1] if self.pages and self.pages[-1] else ""
+
 
 async def by_turns(
-    table: Table, partition: str, keys: tuple[str, str], where: str, after: str, limit: int
+    table: Table,
+    partition: str,
+    keys: tuple[str, str],
+    where: str,
+    after: str,
+    is_enough: IsEnough,
 ) -> Turns:
-    """The keys of up to `limit` rows of a range: the first one of each job, then the second of each. It begins
-    with the job behind the key `after` ('': with the first job), and comes round to those before it."""
+    """The rows of a range that meet a condition, by their keys. It begins with the job behind the key `after`
+    ('': with the first job), comes round to those before it, and ends early once `is_enough` says so."""
     low, high = keys
-    begin = behind(after) if low <= after < high else low
-    pages: list[list[str]] = []
+    begin = _behind(after) if low <= after < high else low
+    pages: list[list[Candidate]] = []
     more = False
     for start, end in ((begin, high), (low, begin)):
         while start < end and not more:
-            rows = await table.scan(partition, start, end, limit=PAGE, where=where, select=["RowKey"])
-            pages.append([row["RowKey"] for row in rows])
+            rows = await table.scan(partition, start, end, limit=PAGE, where=where, select=SEEN)
+            pages.append([Candidate(row["RowKey"], row.get("serviceType") or TIMER_JOB) for row in rows])
             if len(rows) < PAGE:
                 break
-            start = behind(pages[-1][-1])
-            more = len(pages) >= PAGES or len({job_of(key) for page in pages for key in page}) >= limit
-    by_job: dict[str, list[str]] = {}
-    for key in chain.from_iterable(pages):
-        by_job.setdefault(job_of(key), []).append(key)
-    turns = [key for turn in zip_longest(*by_job.values()) for key in turn if key]
-    more = more or len(turns) > limit or any(len(page) == PAGE for page in pages)
-    return Turns(keys=turns[:limit], pages=pages, more=more)
+            start = _behind(pages[-1][-1].key)
+            more = len(pages) >= PAGES or is_enough([row for page in pages for row in page])
+    by_job: dict[str, list[Candidate]] = {}
+    for row in chain.from_iterable(pages):
+        by_job.setdefault(row.job_id, []).append(row)
+    return Turns(
+        partition=partition,
+        where=where,
+        rows=[row for turn in zip_longest(*by_job.values()) for row in turn if row],
+        pages=[[row.key for row in page] for page in pages],
+        more=more or any(len(page) == PAGE for page in pages),
+    )
 
 
-async def whole(table: Table, partition: str, turns: Turns, where: str) -> tuple[dict[str, Row], bool]:
-    """Those rows whole, by key; and whether that is all of them: at some 4 MiB it ends, as it does where rows
-    go."""
+async def whole(table: Table, turns: Turns, chosen: Sequence[Candidate]) -> list[Row]:
+    """The chosen rows whole, in the order chosen. At some 4 MiB it ends, so some may be left; so are those that
+    have gone."""
     found: dict[str, Row] = {}
-    wanted, size = set(turns.keys), 0
+    wanted, size = {row.key for row in chosen}, 0
     for first, last, rows in _spans(turns, wanted):
         start, left = first, rows
-        while left > 0:
+        while left > 0 and size < MAX_BYTES:
             most = FIRST if not found else max(1, min(left, (MAX_BYTES - size) * len(found) // max(size, 1)))
-            page = await table.scan(partition, start, f"{last}!", limit=min(most, left), where=where)
+            page = await table.scan(turns.partition, start, f"{last}!", limit=min(most, left), where=turns.where)
             found |= {row["RowKey"]: row for row in page}
             size += sum(map(_weight, page))
-            if size >= MAX_BYTES:
-                return _only(found, wanted), False
             if len(page) < min(most, left):
                 break
             start, left = f"{page[-1]['RowKey']}!", left - len(page)
-    return _only(found, wanted), True
+    return [found[row.key] for row in chosen if row.key in found]
 
 
-def job_of(key: str) -> str:
+def _job(key: str) -> str:
     """What the keys of one job's rows begin with."""
     return key.rpartition(":")[0]
 
 
-def behind(key: str) -> str:
+def _behind(key: str) -> str:
     """Where the keys of later jobs begin."""
-    return f"{job_of(key)};"
+    return f"{_job(key)};"
 
 
 def _spans(turns: Turns, wanted: set[str]) -> Iterator[tuple[str, str, int]]:
@@ -97,7 +131,3 @@ def _spans(turns: Turns, wanted: set[str]) -> Iterator[tuple[str, str, int]]:
 
 def _weight(row: Row) -> int:
     return sum(len(value) if isinstance(value, bytes | str) else 8 for value in row.values())
-
-
-def _only(found: dict[str, Row], wanted: set[str]) -> dict[str, Row]:
-    return {key: row for key, row in found.items() if key in wanted}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from shared.jobs.model import Idle, Run
 from shared.jobs.times import from_row_text
-from shared.storage.fair import by_turns, whole
+from shared.storage.fair import Candidate, IsEnough, Turns, by_turns, whole
 from shared.storage.formats import READABLE, is_newer
 from shared.storage.places import read_idle
 from shared.storage.rows import ALL_LOADS, load_key, load_range, run_key, type_of_text
@@ -47,15 +47,14 @@ class Loads:
         row = await self._table.get(partition, load_key(service_type, job_id, seq))
         return _read(row) if row and not is_newer(row) else None
 
-    async def waiting(
-        self, partition: str, service_type: str, limit: int, after: str = ""
-    ) -> tuple[list[Idle], bool]:
-        """Up to `limit` waiting runs of a type, by turns of their jobs; and whether there are more."""
-        keys = load_range(service_type)
-        turns = await by_turns(self._table, partition, keys, READABLE, after, limit)
-        rows, complete = await whole(self._table, partition, turns, READABLE)
-        read = [_read(rows[key]) for key in turns.keys if key in rows]
-        return [idle for idle in read if idle], turns.more or not complete
+    async def waiting(self, partition: str, service_type: str, after: str, is_enough: IsEnough) -> Turns:
+        """The waiting runs of a type: by turns, their keys alone."""
+        return await by_turns(self._table, partition, load_range(service_type), READABLE, after, is_enough)
+
+    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> list[Idle]:
+        """Those of the chosen runs that still wait and can be read, as far as some 4 MiB reach."""
+        read = [_read(row) for row in await whole(self._table, turns, chosen)]
+        return [idle for idle in read if idle]
 
     async def activations(self, partition: str, service_type: str) -> Sequence[str]:
         """The activation parameters that up to 100 waiting runs of a type bear, each once."""

@@ -9,7 +9,7 @@ from shared.jobs.identity import partition_of
 from shared.jobs.model import TIMER_JOB, Ended, Idle, Run, Stretch
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
-from shared.storage.fair import by_turns, whole
+from shared.storage.fair import Candidate, IsEnough, Turns, by_turns, whole
 from shared.storage.formats import READABLE, check_format, count_newer, is_newer
 from shared.storage.places import read_idle
 from shared.storage.records import UNLOCKED, read_past, read_run, read_timer, run_lock, run_row
@@ -19,9 +19,6 @@ from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
 # Clocks of two instances may differ by this much and no run has two holders: others count a lock as expired
 # so much later than it says, its owner so much earlier.
 SKEW = timedelta(seconds=5)
-
-# How many readings of rows that are not to be had are passed over in search of others.
-PAGES = 10
 
 log = logging.getLogger("timerjobs.store")
 
@@ -60,27 +57,21 @@ class Runs:
         return _idle(row) if row else None
 
     async def free(
-        self, partition: str, now: datetime, lock_duration: timedelta, limit: int, after: str = ""
-    ) -> tuple[list[Run], bool]:
-        """Up to `limit` runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than
-        any lock does (a clock was wrong when it was written); and whether there are more.
+        self, partition: str, now: datetime, lock_duration: timedelta, after: str, is_enough: IsEnough
+    ) -> Turns:
+        """Runs that are unlocked, or whose lock ran out SKEW ago, or reaches further ahead than any lock does (a
+        clock was wrong when it was written): by turns, their keys alone.
 
-        By turns: the first of each job, then the second of each, beginning with the job behind the key `after`.
         Reads the partition's executing runs: work by what executes, not by how many jobs there are. Those of
         a newer format are left to newer versions.
         """
         where = f"{READABLE} and ({_is_free(now, lock_duration)})"
-        runs, more = list[Run](), True
-        for _ in range(PAGES):
-            turns = await by_turns(self._table, partition, ALL_RUNS, where, after, limit)
-            rows, complete = await whole(self._table, partition, turns, where)
-            more = turns.more or not complete
-            read = [await self._read(partition, rows[key]) for key in turns.keys if key in rows]
-            runs = [run for run in read if run]
-            if runs or not turns.more:
-                break
-            after = turns.keys[-1]
-        return runs, more
+        return await by_turns(self._table, partition, ALL_RUNS, where, after, is_enough)
+
+    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> list[Run]:
+        """Those of the chosen runs that are still free and can be read, as far as some 4 MiB reach."""
+        read = [await self._read(turns.partition, row) for row in await whole(self._table, turns, chosen)]
+        return [run for run in read if run]
 
     async def waiting(self, job_id: str, service_type: str, limit: int) -> int:
         """How many of the job's runs wait for an executor, up to `limit`. One request."""

@@ -109,7 +109,7 @@ async def test_who_waits_for_slots_gets_them_when_runs_end(storage: str, target:
             await at.create(id=f"j{number}", **http_job(target.url, every=3600, start=NOON))
         assert {at.app.store.jobs.partition(f"j{number}") for number in range(12)} == set(at.partitions)
         slots = at.app.workshop.slots
-        slots.patience = 600
+        slots.patience = 100_000
         with at.full():
             passes = asyncio.gather(*(at.app.dispatcher.fire_due(partition) for partition in at.partitions))
             await until(slots._line.locked)

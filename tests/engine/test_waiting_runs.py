@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from aiohttp import web
 from shared.engine.announce import TAKE
 from shared.engine.crew import Crew
 from shared.jobs.model import Run
-from shared.storage.fair import MAX_BYTES
+from shared.storage.fair import MAX_BYTES, Candidate, Turns
 from shared.storage.records import run_row
 from shared.storage.table import MAX_ROWS, Verb, Write
 from shared.storage.tickets import Ticket
@@ -55,8 +56,18 @@ async def waiting(at: Bench, job_id: str, number: int, state: bytes = b"") -> No
         await at.app.store.table.commit(at.app.store.jobs.partition(job_id), writes)
 
 
-async def free(at: Bench, after: str = "") -> tuple[list[Run], bool]:
-    return await at.app.store.runs.free("00", at.clock(), timedelta(minutes=1), TAKE, after)
+async def free(at: Bench, after: str = "") -> Turns:
+    def is_enough(seen: Sequence[Candidate]) -> bool:
+        return len({row.job_id for row in seen}) >= TAKE
+
+    return await at.app.store.runs.free("00", at.clock(), timedelta(minutes=1), after, is_enough)
+
+
+async def clear(at: Bench) -> None:
+    rows = await at.app.store.table.scan("00", "run:", "run;", select=["RowKey"])
+    for start in range(0, len(rows), MAX_ROWS):
+        writes = [Write(Verb.DELETE, {"RowKey": row["RowKey"]}) for row in rows[start : start + MAX_ROWS]]
+        await at.app.store.table.commit("00", writes)
 
 
 async def test_one_job_has_its_turn_however_many_runs_of_another_wait(storage: str, target: Receiver) -> None:
@@ -66,14 +77,29 @@ async def test_one_job_has_its_turn_however_many_runs_of_another_wait(storage: s
         await waiting(at, "a", 1000)
         await waiting(at, "z", 1)
         at.requests.clear()
-        runs, more = await free(at)
-        assert len(at.requests) <= 5
-        assert (len(runs), more) == (100, True)
-        assert [run.job_id for run in runs[:3]] == ["a", "z", "a"]
-        at.wire.requests.clear()
-        for row in await at.rows("run"):
-            partition = at.app.store.jobs.partition("a")
-            await at.app.store.table.commit(partition, [Write(Verb.DELETE, {"RowKey": row["RowKey"]})])
+        turns = await free(at)
+        assert len(at.requests) == 2
+        assert (len(turns.rows), turns.more) == (101, True)
+        assert [row.job_id for row in turns.rows[:3]] == ["a", "z", "a"]
+        await clear(at)
+
+
+async def test_of_runs_that_get_no_slot_no_more_than_keys_are_read(storage: str, target: Receiver) -> None:
+    async with bench(storage, PARTITIONS="1", MAX_EXECUTING="120") as at:
+        hanging = [f"hung-{n:02}" for n in range(60)]
+        for job_id in (*hanging, "z"):
+            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+            await waiting(at, job_id, 1 if job_id == "z" else 10)
+        for job_id in hanging:
+            at.app.workshop.slots.add(job_id)
+        at.requests.clear()
+        async with Crew("00", at.app.workshop, at.clock()) as crew:
+            taken = await at.app.dispatcher._line.taker.take("00", crew)
+        assert taken.without_slot == set(hanging)
+        assert [hit.job for hit in target.hits] == ["z"]
+        queries = [line for line in at.requests if "RowKey ge 'run:" in line]
+        assert ["$select=RowKey" in line for line in queries] == [True] * 7 + [False]
+        await clear(at)
 
 
 async def test_jobs_have_the_first_turn_by_turns(storage: str, target: Receiver) -> None:
@@ -89,14 +115,11 @@ async def test_what_is_read_is_bounded_in_bytes(storage: str, target: Receiver) 
     async with bench(storage, PARTITIONS="1") as at:
         await at.create(id="a", **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
         await waiting(at, "a", 64, state=bytes(256 * 1024))
-        found = 0
-        runs, more = await free(at)
-        assert more
-        assert sum(len(run.state) for run in runs) <= 2 * MAX_BYTES
-        found += len(runs)
-        assert 0 < found < 64
-        for row in await at.app.store.table.scan("00", "run:", "run;", select=["RowKey"]):
-            await at.app.store.table.commit("00", [Write(Verb.DELETE, {"RowKey": row["RowKey"]})])
+        turns = await free(at)
+        assert len(turns.rows) == 64
+        runs = await at.app.store.runs.read(turns, turns.rows)
+        assert 0 < sum(len(run.state) for run in runs) <= 2 * MAX_BYTES
+        await clear(at)
 
 
 async def test_a_job_of_many_short_runs_loses_nothing_by_its_share(storage: str, target: Receiver) -> None:
@@ -138,7 +161,7 @@ async def test_a_hung_job_leaves_what_others_wait_for(storage: str, target: Rece
 async def test_ten_hanging_jobs_hold_one_invocation_and_stop_no_neighbour(storage: str, target: Receiver) -> None:
     hanging = Hanging(target, *(f"hung-{n}" for n in range(10)))
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="20") as at:
-        at.app.workshop.slots.patience = 600  # a busy machine is not a hanging one
+        at.app.workshop.slots.patience = 100_000  # a busy machine is not a hanging one
         for n in range(10):
             await at.create(id=f"hung-{n}", **http_job(target.url, every=10, start=NOON))
             await at.create(id=f"quick-{n}", **http_job(target.url, every=10, start=NOON))
