@@ -42,7 +42,7 @@ class Ending:
         self._timer.start()
 
     def _leave(self) -> None:
-        log.warning("What still runs does not end; it is left")
+        log.warning("Runs under way were cut off; they are taken over when their locks run out, within 65 seconds of a start")
         self._stop_azurite()
         logging.shutdown()
         os._exit(0)

@@ -425,7 +425,7 @@ def test_what_refuses_to_end_is_left_and_storage_is_saved(app: Path, number: sig
         eventually_sync((app / "started").exists)
         assert host.end(number) == 0
         asking.join()
-        assert "What still runs does not end" in host.output
+        assert "Runs under way were cut off" in host.output
     assert not any(map(answers, ports))
     with Azurite.start(location=app / ".azurite") as storage:
         queue = QueueClient.from_connection_string(storage.connection_string, "kept")
