@@ -26,7 +26,7 @@ run: check $(VENV) $(NODE) ## run the app on this machine with its storage: make
 	@exec $(PY) -m devhost --port $(PORT) $(if $(STORAGE_PORTS),--azurite-ports $(STORAGE_PORTS))
 
 test: lint $(NODE) ## lint, types and every test but the long ones
-	$(PY) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile
+	$(PY) -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: check $(VENV) ## style, format and types only
 	$(PY) -m ruff check .

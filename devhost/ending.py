@@ -42,7 +42,7 @@ class Ending:
         self._timer.start()
 
     def _leave(self) -> None:
-        log.warning("Runs under way were cut off; they are taken over when their locks run out, within 65 seconds of a start")
+        log.warning("Runs under way were cut off; they are taken over when their locks have run out")
         self._stop_azurite()
         logging.shutdown()
         os._exit(0)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -45,6 +46,25 @@ async def target() -> AsyncIterator[Receiver]:
 def tell(record_property: Callable[[str, object], None]) -> Callable[[str, int], None]:
     """Adds to a figure that is printed, summed up, when all tests are done."""
     return lambda figure, number: record_property("figure", (figure, number))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spreads the files whose tests wait more than they work evenly among the others, so that tests in several
+    processes keep the cores busy from the first to the last."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waits = [path for path, tests in files.items() if "stories" in path.parts or _is_about_servers(tests)]
+    others = [path for path in files if path not in waits]
+    order = [
+        *((n / max(len(others), 1), path) for n, path in enumerate(others)),
+        *((n / max(len(waits), 1), path) for n, path in enumerate(waits)),
+    ]
+    items[:] = [item for _, path in sorted(order) for item in files[path]]
+
+
+def _is_about_servers(tests: list[pytest.Item]) -> bool:
+    return any(test.get_closest_marker("servers") for test in tests)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

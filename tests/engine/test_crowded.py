@@ -8,8 +8,9 @@ from shared.engine.crew import Crew
 from shared.storage.tickets import Ticket
 from shared.workflow import Context, registered, workflow
 from tests.activation.support import hosted
-from tests.engine.test_waiting_runs import Hanging, waiting
+from tests.engine.test_waiting_runs import Hanging, clear, waiting
 from tests.harness import NOON, Bench, Receiver, bench, http_job, until
+from tests.herd import new_jobs, write_jobs
 
 KIND = "crowded/workflow"
 LATER = NOON + timedelta(hours=1)
@@ -38,10 +39,10 @@ async def test_a_workflow_has_its_turn_beside_a_job_whose_runs_fill_a_reading(
             await waiting(at, "a", 101)
             taking = asyncio.create_task(at.take_runs())
             await until(ran.is_set)
+            await until(lambda: len(at.app.workshop.slots._by_job) == 1)
+            await clear(at)
             hanging.go.set()
             await taking
-            while await at.rows("run"):
-                await at.take_runs()
     finally:
         registered().pop(KIND)  # type: ignore[attr-defined]
 
@@ -69,8 +70,10 @@ async def test_nobody_waits_for_slots_of_jobs_that_are_at_their_share(storage: s
 
 async def test_the_next_turn_is_anothers_also_where_nobody_got_a_slot(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="1") as at:
-        for job_id in (*(f"a{n:03}" for n in range(100)), "z"):
-            await at.create(id=job_id, **http_job(target.url, every=36000, start=LATER))
+        ids = [*(f"a{n:03}" for n in range(100)), "z"]
+        bodies = (http_job(target.url, id=job_id, every=36000, start=LATER) for job_id in ids)
+        await write_jobs(at.app.store, new_jobs(bodies, at.clock()))
+        for job_id in ids:
             await waiting(at, job_id, 1)
         taker = at.app.dispatcher._line.taker
         async with Crew("00", at.app.workshop, at.clock()) as crew:
@@ -78,9 +81,7 @@ async def test_the_next_turn_is_anothers_also_where_nobody_got_a_slot(storage: s
                 assert len((await taker.take("00", crew)).without_slot) == 100
             await taker.take("00", crew)
         assert [hit.job for hit in target.hits] == ["z"]
-        async with asyncio.timeout(60):
-            while await at.rows("run"):
-                await at.take_runs()
+        await clear(at)
 
 
 async def test_a_full_process_calls_others_also_while_a_pass_of_it_waits_for_slots(

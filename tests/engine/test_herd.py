@@ -13,10 +13,10 @@ from shared.storage.tickets import Ticket
 from tests.harness import NOON, Bench, RealClock, Receiver, bench, http_job, until
 from tests.herd import announce, listening, new_jobs, write_jobs
 
-HERD = 2000
+HERD = 1000
 
 
-async def test_two_thousand_jobs_at_one_second_cost_at_most_0_3_requests_each(
+async def test_a_thousand_jobs_at_one_second_cost_at_most_0_2_requests_each(
     storage: str, target: Receiver, tell: Callable[[str, int], None]
 ) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
@@ -29,7 +29,7 @@ async def test_two_thousand_jobs_at_one_second_cost_at_most_0_3_requests_each(
             await until(lambda: len(target.hits) >= HERD, 300)
             requests = len(at.requests)
             await queue.quiet(at.app.store)
-        assert (requests + 2 * len(queue.received)) / HERD <= 0.3  # a ticket is received and deleted
+        assert (requests + 2 * len(queue.received)) / HERD <= 0.2  # a ticket is received and deleted
         assert Counter(hit.job for hit in target.hits) == dict.fromkeys((job.id for job in jobs), 1)
         assert {hit.scheduled for hit in target.hits} == {now}
         past = await at.rows("past")
