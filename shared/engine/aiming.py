@@ -14,6 +14,8 @@ from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
 from shared.storage.shots import Shot, aim, wake
 
+COUNTED = 10_000  # jobs of which it is remembered how many of their runs waited
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
@@ -44,6 +46,7 @@ class Aimer:
         self._runs = runs
         self._default_max_lateness = default_max_lateness
         self._most_waiting = most_waiting
+        self._counted: dict[str, tuple[int, int]] = {}  # of a job: how many waited when it had come to this number
 
     async def aim(self, timer: Baton | Idle | BadTimer, this: Pass) -> Shot:
         """The shot of one timer, its run locked if there is a slot for it.
@@ -92,10 +95,19 @@ class Aimer:
         return replace(shot, was_due=timing.due(turn.fires)) if turn.fires else shot
 
     async def _crowded(self, run: Run, timing: Timing) -> str:
-        """Why a further run of the job may not wait for an executor; '' if it may. One request, if it is to be
-        asked: a gate bounds its runs by itself, a `Once` has one occurrence, and hosts elsewhere take what they
-        can."""
+        """Why a further run of the job may not wait for an executor; '' if it may.
+
+        A gate bounds a job's runs by itself, a `Once` has one occurrence, and hosts elsewhere take what they can.
+        The others are counted by one request, and again only once they may be too many: each run has a number of
+        its own, so no more can have come to wait than numbers have been given.
+        """
         if run.gated or timing.max_lateness is None or not is_own(run.service_type):
             return ""
+        waiting, then = self._counted.get(run.job_id, (self._most_waiting, run.seq))
+        if run.seq >= then and waiting + run.seq - then < self._most_waiting:
+            return ""
         waiting = await self._runs.waiting(run.job_id, run.service_type, self._most_waiting)
+        if len(self._counted) >= COUNTED:
+            self._counted.clear()
+        self._counted[run.job_id] = waiting, run.seq
         return f"waiting for an executor: {waiting}; no more runs may be" if waiting >= self._most_waiting else ""

@@ -21,7 +21,7 @@ class Limits:
         faults = []
         if len(asked.definition.get("actions", {})) > self.max_actions:
             faults.append(Fault("actions", f"has too many members: the limit is {self.max_actions}"))
-        gap = asked.schedule.least_gap()
+        gap = asked.schedule.least_gap() if self.min_interval > SECOND else None
         if gap is not None and gap[0] < self.min_interval:
             least = duration_text(self.min_interval)
             reason = f"lets it fire again after {duration_text(gap[0])}; at least {least} must lie between"

@@ -177,7 +177,7 @@ def resumed(job: Job, now: datetime) -> Change:
 
     A recurrence goes on with its first point at or after `now`; what went by is one Skipped record. A sliding
     window goes on with the first window not dispatched, Once with its run. A job created suspended without
-    startTime begins now.
+    startTime begins now; one whose `endTime` has passed by now is Completed.
     """
     if job.state is State.COMPLETED:
         raise Conflict("the job is Completed, which is final")
@@ -186,8 +186,10 @@ def resumed(job: Job, now: datetime) -> Change:
     trigger = load_definition(job.core.definition).trigger
     job = replace(job, state=State.ENABLED)
     if job.dormant and trigger["type"] == "Recurrence" and "startTime" not in trigger["recurrence"]:
-        job = replace(job, core=replace(job.core, anchor=floor_second(now)))
-        return Change(job=begun(job, now))
+        anchored = replace(job, core=replace(job.core, anchor=floor_second(now)))
+        if readable_timing(anchored) is None and timing_of(job):  # there is no rule that begins so late
+            return Change(job=with_pending(job, None, now))
+        return Change(job=begun(anchored, now))
     job = replace(job, dormant=False)
     timing = timing_of(job)
     pending = refreshed(job.pending, job.core, timing, now) if job.pending else None

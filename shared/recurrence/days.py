@@ -181,6 +181,20 @@ class Monthly:
         return first, days_in(self.rule, weekday_of(first), _length(year, index))
 
 
+_STEPS = 400  # picked days after which every distance between two has come: 23 years of five Mondays a month
+
+
+def least_apart(days: Days, anchor: int) -> int:
+    """The fewest days between two picked ones, from day `anchor` on; NEVER if there are not two."""
+    least, day = NEVER, days.from_day(anchor)
+    for _ in range(_STEPS):
+        if day == NEVER or least == 1:
+            break
+        following = days.from_day(day + 1)
+        least, day = min(least, following - day), following
+    return least
+
+
 def month_of(day: int) -> tuple[int, int]:
     """The month of a day (year x 12 + month - 1), and the day's number in it."""
     on = date.fromordinal(day + _EPOCH_ORDINAL)

@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from shared.recurrence.days import Daily, Days, MonthDays, Monthly, Weekly, month_of, week_of, weekday_of
+from shared.recurrence.days import (
+    Daily,
+    Days,
+    MonthDays,
+    Monthly,
+    Weekly,
+    least_apart,
+    month_of,
+    week_of,
+    weekday_of,
+)
 from shared.recurrence.instants import DAY, NEVER
 from shared.recurrence.models import RecurrenceSchedule
 from shared.recurrence.points import Calendar, Elapsed, Points
@@ -74,21 +84,12 @@ class Rule:
         if self.frequency in _SECONDS:
             return self.interval * _SECONDS[self.frequency], "interval"
         times = self.times()
+        apart = least_apart(self.days(), self.anchor // DAY)
         gaps = [later - earlier for earlier, later in pairwise(times)]
-        if self._may_follow_at_once():
-            gaps.append(times[0] + DAY - times[-1])
+        gaps.append(apart * DAY + times[0] - times[-1])
         several = self.schedule and self.schedule.minutes and len(self.schedule.minutes) > 1
         by_times = "schedule.minutes" if several else "schedule.hours"
-        return min(gaps, default=DAY), by_times if len(times) > 1 else "interval"
-
-    def _may_follow_at_once(self) -> bool:
-        """Whether a day may qualify right after another."""
-        if self.frequency == "Day":
-            return self.interval == 1
-        if self.frequency == "Week":
-            return len(self.weekdays()) > 1
-        schedule = self.schedule
-        return bool(schedule and (len(schedule.month_days or ()) > 1 or schedule.monthly_occurrences))
+        return min(gaps), by_times if len(times) > 1 else "interval"
 
     def can_match(self) -> bool:
         """Whether any day within 100 years qualifies (V12)."""

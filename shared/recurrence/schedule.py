@@ -89,8 +89,9 @@ class Schedule:
 
     def least_gap(self) -> tuple[timedelta, str] | None:
         """The shortest time from one scheduled time to the next, and the property of the recurrence that brings
-        two so near; None for Once."""
-        if self._rule is None:
+        two so near; None where there are no two."""
+        first = self._first_from(self._first)
+        if self._rule is None or self.count == 1 or first is None or self.after(first) is None:
             return None
         seconds, path = self._rule.least_gap()
         return timedelta(seconds=seconds), path

@@ -58,11 +58,14 @@ class Zone:
     horizon: int
 
     def __eq__(self, other: object) -> bool:
-        """Two readings of one zone are equal, so that schedules can be compared however often it was read (L4)."""
-        return isinstance(other, Zone) and self.key == other.key
+        """Zones of the same offsets throughout are equal, whatever their names: links, old names, UTC and none. So
+        schedules can be compared however they are written (L4)."""
+        if not isinstance(other, Zone):
+            return False
+        return self.key == other.key or (self.changes, self.offsets) == (other.changes, other.offsets)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash((len(self.changes), self.offsets[-1]))
 
     def reaching(self, instant: int) -> "Zone":
         """The same zone, right at `instant` and before."""

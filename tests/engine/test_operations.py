@@ -15,6 +15,7 @@ from shared.storage.table import Verb, Write
 from tests.engine.test_gate import Slow, bounded, sliding, started
 from tests.engine.test_steps import call, steps_job, wait
 from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job
+from tests.web.test_bulk import sent
 
 
 async def job(at: Bench, job_id: str = "a") -> Any:
@@ -78,6 +79,27 @@ async def test_a_job_created_suspended_begins_when_it_is_enabled(at: Bench, targ
     await at.dispatch()
     assert [hit.scheduled for hit in target.hits] == [NOON + timedelta(minutes=7)]
     assert (await job(at))["nextOccurrence"] == "2026-09-08T13:07:00Z"
+
+
+@pytest.mark.parametrize("by", ["resume", "put", "bulk"])
+async def test_a_job_created_suspended_whose_end_has_passed_completes_when_it_is_enabled(
+    at: Bench, target: Receiver, by: str
+) -> None:
+    body = http_job(target.url, every=600)
+    body["trigger"]["recurrence"]["endTime"] = "2026-09-08T13:00:00Z"
+    await at.create(id="a", state="Suspended", **body)
+    at.clock.advance(hours=2)
+    if by == "resume":
+        await operate(at, "resume")
+    elif by == "put":
+        assert (await at.call("put", id="a", body=body | {"state": "Enabled"})).status == 200
+    else:
+        (answer,) = await sent(at, [{"op": "resume", "id": "a"}])
+        assert answer["status"] == 200
+    await at.dispatch()
+    shown = await job(at)
+    assert (shown["state"], shown["fired"], shown["missed"], shown["nextOccurrence"]) == ("Completed", 0, 0, None)
+    assert not target.hits
 
 
 async def test_a_job_that_has_run_keeps_its_grid_over_a_suspension(at: Bench, target: Receiver) -> None:

@@ -171,6 +171,7 @@ async def test_ten_hanging_jobs_hold_one_invocation_and_stop_no_neighbour(storag
             opened.append(asyncio.create_task(at.app.dispatcher.carry_out(ticket)))
             called = 10 * (beat + 1)
             await until(lambda: sum(hit.job.startswith("quick") for hit in target.hits) == called)  # noqa: B023
+            await until(lambda: at.app.workshop.slots.taken == 10)
             at.clock.advance(seconds=10)
         await until(lambda: sum(not each.done() for each in opened) == 1)
         assert len([hit for hit in target.hits if hit.job.startswith("hung")]) == 10
@@ -187,15 +188,18 @@ async def test_ten_hanging_jobs_hold_one_invocation_and_stop_no_neighbour(storag
 async def test_of_too_many_waiting_runs_the_next_is_skipped_in_one_record(storage: str, target: Receiver) -> None:
     async with bench(storage, MAX_WAITING_PER_JOB="3") as at:
         await at.create(id="a", **http_job(target.url, every=10, start=NOON))
+        asked = []  # how many wait
         with at.full():
             for _ in range(6):
                 at.requests.clear()
                 await at.dispatch("a")
+                asked.append(any("lockedUntil eq" in line for line in at.requests))
                 at.clock.advance(seconds=10)
         runs = await at.runs("a")
         assert [run["status"] for run in runs] == ["Skipped", "Waiting", "Waiting", "Waiting"]
         assert (runs[0]["count"], runs[0]["from"]) == (3, "2026-09-08T12:00:30Z")
         assert runs[0]["reason"] == "waiting for an executor: 3; no more runs may be"
+        assert asked == [True, False, False, True, True, True]
         job = (await at.call("get", id="a")).body
         assert (job["fired"], job["skipped"]) == (3, 3)
         await at.take_runs()

@@ -84,6 +84,41 @@ def test_the_trigger_around_the_recurrence(one: dict[str, Any], other: dict[str,
     assert same(one, other) is equal
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        (None, "UTC", "Etc/UTC", "Zulu", "Etc/Universal"),
+        ("Europe/Kiev", "Europe/Kyiv"),
+        ("India Standard Time", "Asia/Kolkata", "Asia/Calcutta"),
+        ("US Eastern Standard Time", "America/Indianapolis", "America/Indiana/Indianapolis"),
+        ("Central Standard Time", "America/Chicago", "US/Central"),
+        ("Asia/Rangoon", "Asia/Yangon", "Myanmar Standard Time"),
+    ],
+)
+@pytest.mark.parametrize("start", [{}, {"startTime": "2024-05-06T08:00:00Z"}])
+def test_a_zone_by_any_of_its_names_is_the_same_zone(names: tuple[str | None, ...], start: dict[str, str]) -> None:
+    rule = {"frequency": "Day", "interval": 1, **start, "schedule": {"hours": [8], "minutes": [0]}}
+    recurrences = [{"recurrence": rule | ({"timeZone": name} if name else {})} for name in names]
+    for other in recurrences[1:]:
+        assert same(recurrences[0], other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Europe/Berlin", "Europe/Paris"),
+        ("Africa/Cairo", "Etc/GMT-2"),
+        ("America/Phoenix", "America/Denver"),
+        (None, "Africa/Abidjan"),
+    ],
+)
+def test_zones_that_ever_differ_are_different(one: str | None, other: str) -> None:
+    rule = {"frequency": "Day", "interval": 1}
+    assert not same(
+        {"recurrence": rule | ({"timeZone": one} if one else {})}, {"recurrence": rule | {"timeZone": other}}
+    )
+
+
 def test_a_zone_that_was_read_anew_is_the_same_zone() -> None:
     trigger = {"type": "Recurrence", "recurrence": WEEKLY}
     before = compile_trigger(trigger, at(CREATED))

@@ -41,7 +41,7 @@ TOO_OFTEN = [
     (job(every("Day", 1, minutes=[0, 14])), MINUTES),
     (job(every("Day", 7, minutes=[0, 14])), MINUTES),
     (job(every("Day", 1, hours=[0, 23], minutes=[0, 50])), MINUTES),
-    (job(every("Week", 1, weekDays=["Monday", "Friday"], hours=[0, 23], minutes=[0, 50])), MINUTES),
+    (job(every("Week", 1, weekDays=["Monday", "Tuesday"], hours=[0, 23], minutes=[0, 50])), MINUTES),
     (job(every("Month", 1, monthDays=[1, -1], hours=[0, 23], minutes=[1, 50])), MINUTES),
     (valid(trigger=None, triggers={"T": job(every("Second", 1))["trigger"]}), "triggers.T.recurrence.interval"),
 ]
@@ -52,6 +52,7 @@ SELDOM_ENOUGH = [
     job(every("Day", 1, hours=[0, 1], minutes=[0, 15, 30, 45])),
     job(every("Day", 2, hours=[0, 23], minutes=[0, 50])),
     job(every("Week", 1, weekDays=["Monday"], hours=[0, 23], minutes=[0, 50])),
+    job(every("Week", 1, weekDays=["Monday", "Friday"], hours=[0, 23], minutes=[0, 50])),
     job(every("Month", 1, monthDays=[1], hours=[0, 23], minutes=[0, 50])),
     job(every("Month", 1)),
     valid(trigger={"type": "Once"}),
