@@ -121,9 +121,28 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         health_max_detection_age=read("HEALTH_MAX_DETECTION_AGE", "PT5M", _duration(SECOND, DAY)),
         health_max_overdue=read("HEALTH_MAX_OVERDUE", "PT5M", _duration(SECOND, DAY)),
     )
+    faults += _faults_between(settings) if not faults else []
     if faults:
         raise Misconfigured(faults)
     return settings
+
+
+def _faults_between(settings: Settings) -> Iterator[Fault]:
+    """What is wrong of settings that are right each by itself."""
+    period = duration_text(settings.detection_period)
+    for name, at_least, why in (
+        ("HORIZON", settings.horizon, "what falls due between two detections would come late"),
+        (
+            "HEALTH_MAX_DETECTION_AGE",
+            settings.health_max_detection_age,
+            "health would fail between two detections",
+        ),
+    ):
+        if at_least < settings.detection_period:
+            reason = (
+                f"must not be shorter than DETECTION_PERIOD ({period}), but is {duration_text(at_least)}: {why}"
+            )
+            yield Fault(name, reason)
 
 
 def _account(env: Mapping[str, str], faults: list[Fault]) -> Account:

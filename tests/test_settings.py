@@ -211,3 +211,13 @@ def test_the_deployment_names_the_account_as_the_code_reads_it() -> None:
     deployed = {name for name in app_settings() if name.startswith("AzureWebJobsStorage")}
     assert deployed == URIS.keys() | {"AzureWebJobsStorage__credential", "AzureWebJobsStorage__clientId"}
     assert app_settings()["AzureWebJobsStorage__credential"] == "'managedidentity'"
+
+
+@pytest.mark.parametrize("name", ["HORIZON", "HEALTH_MAX_DETECTION_AGE"])
+def test_what_is_to_outlast_a_detection_period_does(name: str) -> None:
+    with pytest.raises(Misconfigured) as raised:
+        read_settings(STORAGE | {name: "PT59M", "HORIZON": "PT59M", "DETECTION_PERIOD": "PT1H"})
+    assert name in {fault.field for fault in raised.value.faults}
+    assert all("DETECTION_PERIOD (PT1H)" in fault.reason for fault in raised.value.faults)
+    longest = {"HORIZON": "PT1H", "HEALTH_MAX_DETECTION_AGE": "PT1H", "DETECTION_PERIOD": "PT1H"}
+    assert read_settings(STORAGE | longest).horizon == timedelta(hours=1)

@@ -89,7 +89,7 @@ class Admin:
         """
         asked = parse_for(job_id, body, floor_second(now))
         self._policy.check(asked, now)
-        return created(job_id or asked.id or new_id(), asked.definition, asked.state, now), asked
+        return created(job_id or asked.id or new_id(), asked.definition, asked.state or State.ENABLED, now), asked
 
     async def create(self, body: Any, now: datetime) -> Job:
         """CreateTimerJob: a new job. Raises InvalidInput, TooLarge; Conflict if the id exists."""

@@ -8,7 +8,7 @@ from shared.engine.slots import Reserved
 from shared.engine.workflows import is_own
 from shared.jobs.definition import Definition, load_definition, load_timing
 from shared.jobs.model import BadTimer, Baton, Idle, Run
-from shared.jobs.plan import Timing, Turn, plan_turn, refreshed
+from shared.jobs.plan import Timing, Turn, plan_turn, refreshed, window_of
 from shared.jobs.transitions import removal_time
 from shared.storage.jobs import Jobs
 from shared.storage.runs import Runs
@@ -66,11 +66,14 @@ class Aimer:
         if timing.bound and job is None:
             raise ValueError("its job does not exist")
         gate = job.gate if job else None
-        pending = refreshed(baton.pending, baton.core, timing, this.now)
+        pending = refreshed(baton.pending, timing, this.now)
+        # What newer zone data puts earlier is late for that, and no later than by the older.
+        earlier = pending is not None and pending.scheduled < baton.pending.scheduled
+        not_before = baton.pending.due if earlier else None
         if pending is None or pending.due > this.now:  # by other time zone data than it was planned with
             turn = Turn(fires=None, records=(), core=baton.core, pending=pending, gate=gate)
         else:
-            turn = plan_turn(baton.core, pending, timing, gate, this.now)
+            turn = plan_turn(baton.core, pending, timing, gate, this.now, not_before=not_before)
         run = None
         if turn.fires is not None:
             fired = Run(
@@ -80,7 +83,7 @@ class Aimer:
                 definition=baton.core.definition,
                 scheduled=turn.fires,
                 fired_at=this.now,
-                window=timing.schedule.window(turn.fires),
+                window=window_of(baton.core, timing, turn.fires),
                 gated=job is not None,
                 service_type=definition.service_type,
                 activation=definition.activation,
@@ -89,7 +92,7 @@ class Aimer:
             run = this.locked(fired)
             if not run.owner and (crowded := await self._crowded(fired, timing)):
                 assert pending
-                turn, run = plan_turn(baton.core, pending, timing, gate, this.now, crowded), None
+                turn, run = plan_turn(baton.core, pending, timing, gate, this.now, crowded, not_before), None
         until = removal_time(this.now, definition.delete_after)
         shot = aim(baton, turn, run, definition.history_limit, job, until, this.mark)
         return replace(shot, was_due=timing.due(turn.fires)) if turn.fires else shot

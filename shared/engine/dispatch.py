@@ -256,8 +256,7 @@ class Dispatcher:
             await self._call(partition)
 
     async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
-        """Takes more as soon as a job that got no slot may have one, as long as what is chosen can be had; at the
-        end calls for what is left."""
+        """Takes more as soon as a job that got no slot may have one; at the end calls for what is left."""
         jobs, more = self._lingering[partition], True
         try:
             while jobs and await self._opens_to(jobs, until):
@@ -265,8 +264,6 @@ class Dispatcher:
                 taken = await self._line.taker.take(partition, crew)
                 jobs |= taken.without_slot
                 more = taken.more
-                if taken.chose and not taken.some:
-                    break
         except Exception as error:
             _tell("waiting runs could not be taken", partition, error)
             more = True

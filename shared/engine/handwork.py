@@ -114,7 +114,7 @@ class Handwork:
             job = await self._admin.get(job_id)
             waiting = next((place for place in job.gate.waiting if place.seq == seq), None)
             if waiting:
-                ended = _cancelled(waiting.seq, waiting.scheduled, waiting.accepted, now, None)
+                ended = _cancelled(waiting, waiting.accepted, now)
                 new = replace(job, gate=without(job.gate, seq))
                 if await self._cancel_waiting(job, new, ended, now):
                     return ended
@@ -142,7 +142,7 @@ class Handwork:
         return True
 
     async def _cancel_run(self, job: Job, run: Run, idle: Idle | None, now: datetime) -> Ended | None:
-        ended = _cancelled(run.seq, run.scheduled, run.fired_at, now, run)
+        ended = _cancelled(run, run.fired_at, now)
         return ended if await self.end(job, run, idle, ended, uuid4().hex, now) else None
 
     async def end(self, job: Job, run: Run, idle: Idle | None, ended: Ended, mark: str, now: datetime) -> bool:
@@ -198,18 +198,18 @@ def _numbered(job: Job, at: datetime, now: datetime, window: Window | None) -> t
     return replace(job, core=replace(job.core, counters=counters, skipping=None), gate=gate), place
 
 
-def _cancelled(seq: int, scheduled: datetime, started: datetime, now: datetime, run: Run | None) -> Ended:
+def _cancelled(what: Run | Waiting, started: datetime, now: datetime) -> Ended:
+    run = what if isinstance(what, Run) else None
     steps = steps_of(run) if run else {}
     views = {name: cancelled_step(step, now).view() for name, step in steps.items()}
-    window = run.window if run else None
     return Ended(
-        seq=seq,
+        seq=what.seq,
         status=Status.CANCELLED,
-        scheduled=scheduled,
+        scheduled=what.scheduled,
         started=started,
         ended=now,
         attempts=attempts_of(run.takeovers, steps) if run else 0,
         reason="cancelled by hand",
         actions=views,
-        window=(row_text(window[0]), row_text(window[1])) if window else None,
+        window=(row_text(what.window[0]), row_text(what.window[1])) if what.window else None,
     )

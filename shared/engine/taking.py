@@ -30,13 +30,15 @@ READINGS = 10  # at most, in search of runs that can be read
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, whether
-    any were chosen, and whether any of these were there to be dealt with."""
+    """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, and
+    whether any were dealt with."""
 
     without_slot: frozenset[str]
     more: bool
-    chose: bool
     some: bool
+
+
+NOTHING = Taken(without_slot=frozenset(), more=False, some=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Queue:
 
     name: str
     turns: Turns
-    read: Callable[[Turns, Sequence[Candidate]], Awaitable[Sequence[Run | Idle]]]
+    read: Callable[[Turns, Sequence[Candidate]], Awaitable[tuple[Sequence[Run | Idle], bool]]]
     chosen: list[Candidate] = field(default_factory=list)
 
 
@@ -70,22 +72,27 @@ class Taker:
            longer than they may are completed as Missed. 3. The others are locked in one transaction; those that
            wait for a workflow by one each. A crash after it: their locks run out. 4. They start.
 
-        Where no run that was chosen can be read, it goes on to those behind.
+        Where none that was chosen can be read, it goes on to those behind; if that is all there are, they are not
+        to be called for again: detection finds them.
         """
         for _ in range(READINGS):
-            taken = await self._take(partition, crew)
-            if taken.some or not (taken.chose and taken.more):
+            taken, chose = await self._take(partition, crew)
+            if taken.some or not chose:
+                return taken
+            if not taken.more:
                 break
-        return taken
+        return NOTHING
 
-    async def _take(self, partition: str, crew: Crew) -> Taken:
+    async def _take(self, partition: str, crew: Crew) -> tuple[Taken, bool]:
+        """Likewise, once; and whether any were chosen."""
         now = self._shop.clock()
         queues = await self._queues(partition, now)
         with self._shop.slots.reserving() as reserved:
             without_slot, more = self._choose(queues, reserved)
             for queue in queues:
                 self._turn_to(partition, queue)
-            found = [each for queue in queues for each in await queue.read(queue.turns, queue.chosen)]
+            readings = [await queue.read(queue.turns, queue.chosen) for queue in queues]
+            found = [each for some, _ in readings for each in some]
             free: list[Run] = []
             for each in found:
                 run = _run(each)
@@ -98,8 +105,8 @@ class Taker:
                 else:
                     await self._load(each, now, crew, reserved)
             await self._lock(partition, free, now, crew, reserved)
-        chosen = sum(len(queue.chosen) for queue in queues)
-        return Taken(without_slot, more or len(found) < chosen, chose=chosen > 0, some=bool(found))
+        more = more or not all(all_read for _, all_read in readings)
+        return Taken(without_slot, more, some=bool(found)), any(queue.chosen for queue in queues)
 
     async def _queues(self, partition: str, now: datetime) -> list[Queue]:
         runs = self._shop.runs

@@ -11,7 +11,7 @@ from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State, Stretch
 from shared.jobs.spec import JobBody, parse_job
 from shared.jobs.times import floor_second
-from shared.jobs.transitions import Change, redefined, reset, resumed, suspended, timing_of
+from shared.jobs.transitions import Change, kept, redefined, reset, resumed, suspended, timing_of
 
 
 def raised(job: Job, now: datetime) -> Job:
@@ -57,11 +57,11 @@ def replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Chang
         job = old if packed == old.core.definition else redefined(old, packed, now)
     else:
         asked = parse_for(old.id, body, floor_second(now))
-        made = reset(old, pack_definition(asked.definition), asked.state, now, replay)
+        made = reset(old, pack_definition(asked.definition), asked.state or kept(old.state), now, replay)
         job, records = made.job, made.records
-    change = Change(job=job)
-    if job.state is not State.COMPLETED and asked.state is not job.state:
-        change = resumed(job, now) if asked.state is State.ENABLED else Change(job=suspended(job))
+    change, state = Change(job=job), asked.state or kept(old.state)
+    if job.state is not State.COMPLETED and state is not job.state:
+        change = resumed(job, now) if state is State.ENABLED else Change(job=suspended(job))
     if change.job == old:
         return change, asked
     return replace(change, job=raised(change.job, now), records=records + change.records), asked

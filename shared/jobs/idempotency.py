@@ -5,6 +5,7 @@ import json
 import re
 
 from shared.errors import Fault, InvalidInput
+from shared.jobs.model import State
 from shared.jobs.spec import JobBody
 
 _KEY = re.compile(r"[!-~]{1,255}")
@@ -28,7 +29,7 @@ def request_text(key: str, asked: JobBody) -> str:
     The same is asked where the definition is the same once short forms are resolved and nulls left out, in
     whatever order, and so is the state.
     """
-    asks = json.dumps([asked.definition, asked.state], sort_keys=True, separators=(",", ":"))
+    asks = json.dumps([asked.definition, asked.state or State.ENABLED], sort_keys=True, separators=(",", ":"))
     return f"{_hash(key)}:{_hash(asks)}"
 
 

@@ -96,12 +96,14 @@ class Core:
 class Pending:
     """A timer to come: the nominal time of the occurrence and the second its row is keyed under.
 
-    `tzdata` is the version of the time zone data it was computed with (rule L8).
+    `tzdata` is the version of the time zone data it was computed with, and `offset` by how many seconds its clocks
+    were ahead of UTC then (rule L8); None in rows of versions that did not keep it.
     """
 
     scheduled: datetime
     due: datetime
     tzdata: str = TZDATA_VERSION
+    offset: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from shared.jobs.model import (
     Status,
     Stretch,
     Waiting,
+    Window,
 )
 from shared.jobs.times import ceil_second, duration_text, floor_second, json_text
 from shared.recurrence import TZDATA_VERSION, Schedule
@@ -93,34 +94,52 @@ def pending_at(timing: Timing, point: datetime | None, now: datetime) -> Pending
     if point is None:
         return None
     due = max(ceil_second(timing.due(point)), floor_second(now))
-    return Pending(scheduled=point, due=due)
+    return Pending(scheduled=point, due=due, offset=timing.schedule.offset(point))
 
 
-def refreshed(pending: Pending, core: Core, timing: Timing, now: datetime) -> Pending | None:
+def refreshed(pending: Pending, timing: Timing, now: datetime) -> Pending | None:
     """The timer, computed anew if it was computed with other time zone data (L8).
 
-    A point that the new data puts earlier is late then, and fires once; a dispatched one never runs again.
+    It is the same occurrence by the same reading of the clocks, so what was dispatched before never runs again.
     """
     if pending.tzdata == TZDATA_VERSION:
         return pending
-    return first_turn(core, timing, now)
+    return pending_at(timing, timing.schedule.again(pending.scheduled, pending.offset), now)
+
+
+def window_of(core: Core, timing: Timing, point: datetime) -> Window | None:
+    """The window of a point that is next (W1). It begins where the last one of this schedule ended, which other
+    time zone data may have put elsewhere: no instant is left out, and none is in two."""
+    window = timing.schedule.window(point)
+    began = core.counters.fired > core.counters.base
+    if window and began and core.floor and core.floor < window[1]:
+        return core.floor, window[1]
+    return window
 
 
 def plan_turn(
-    core: Core, pending: Pending, timing: Timing, gate: Gate | None, now: datetime, crowded: str = ""
+    core: Core,
+    pending: Pending,
+    timing: Timing,
+    gate: Gate | None,
+    now: datetime,
+    crowded: str = "",
+    not_before: datetime | None = None,
 ) -> Turn:
     """The turn of a timer that is due at `now` (rules T3, T4, N2, N3, W5, W6).
 
     The newest point that has fallen due fires, late or not, unless it is too late; every point before it is
     missed. A sliding window's points fire one by one, oldest first. Where the gate is full, a window is
-    parked, and a point waits or is skipped. `crowded` says why no further run of a job without a gate may wait for
-    an executor; its point is skipped.
+    parked, and a point waits or is skipped. `crowded` says why no further run of a job without a gate may wait
+    for an executor; its point is skipped. The pending point could not be fired before `not_before`, if that is
+    given: its lateness begins there.
     """
     if timing.in_order:
         return _in_order(core, pending, timing, gate or Gate(), now)
     first = pending.scheduled
     newest = timing.newest_due(first, now)
-    in_time = timing.max_lateness is None or now - timing.due(newest) <= max(timing.max_lateness, ON_TIME)
+    due = max(timing.due(newest), not_before or first) if newest == first else timing.due(newest)
+    in_time = timing.max_lateness is None or now - due <= max(timing.max_lateness, ON_TIME)
     records: list[Stretch] = []
     if not in_time or newest > first:
         record = _missed(timing, first, newest, in_time, core.counters.seq + 1)

@@ -270,8 +270,8 @@ class JobRequest(Model):
     id: Annotated[str, AfterValidator(check_job_id), Field(json_schema_extra=JOB_ID)] | None = None
     description: Annotated[str, Field(max_length=4096)] | None = None
     tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], Field(max_length=50)] | None = None
-    # Completed: as an answer said it; changes nothing.
-    state: Literal["Enabled", "Suspended", "Disabled", "Completed"] = "Enabled"
+    # Completed: as an answer said it; changes nothing. None: Enabled, or Suspended if the job is.
+    state: Literal["Enabled", "Suspended", "Disabled", "Completed"] | None = None
     trigger: Trigger
     # None: the runs are those of a host of another service type.
     actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)] | None = None

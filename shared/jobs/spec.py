@@ -25,15 +25,17 @@ READ_ONLY = frozenset(
     | {"evaluatedRecurrence", "describe", "warnings"}
 )
 _FOR_CALENDAR = frozenset({"type", "recurrence", "inputs", "runAt", "skipInitialRun"})
+_STATES = {"Enabled": State.ENABLED, "Suspended": State.SUSPENDED, "Disabled": State.SUSPENDED}
 
 
 class JobBody(NamedTuple):
-    """What a request asks: the id (None if it gives none), the canonical definition, Enabled or Suspended,
-    what its trigger means, and where that and the one action stand: `action`, or within `actions`."""
+    """What a request asks: the id (None if it gives none), the canonical definition, Enabled or Suspended (None if
+    it does not say), what its trigger means, and where that and the one action stand: `action`, or within
+    `actions`."""
 
     id: str | None
     definition: dict[str, Any]
-    state: State
+    state: State | None
     schedule: Schedule
     trigger_at: str
     short: bool
@@ -59,7 +61,7 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     faults = and_faults(faults, of_trigger)
     if faults or request is None or schedule is None:
         raise InvalidInput(_as_written(f, body) for f in _without_dependent(faults))
-    state = State.SUSPENDED if request.state in ("Suspended", "Disabled") else State.ENABLED
+    state = _STATES.get(request.state or "")
     short = body.get("action") is not None and body.get("actions") is None
     trigger_at = _as_written(Fault("trigger", ""), body).field
     return JobBody(request.id, _canonical(request), state, schedule, trigger_at, short)

@@ -65,7 +65,7 @@ def begun(job: Job, now: datetime) -> Job:
     """The job with the first timer of its schedule; one that is Suspended sleeps until it is first enabled."""
     pending = first_turn(job.core, timing_of(job), now)
     job = replace(job, dormant=job.state is State.SUSPENDED)
-    return with_pending(replace(job, state=_live(job.state)), pending, now)
+    return with_pending(replace(job, state=kept(job.state)), pending, now)
 
 
 def with_pending(job: Job, pending: Pending | None, now: datetime) -> Job:
@@ -87,7 +87,8 @@ def removal_time(now: datetime, keep: timedelta | None) -> datetime | None:
     return None if keep is None else ceil_second(now + keep)
 
 
-def _live(state: State) -> State:
+def kept(state: State) -> State:
+    """The state of a job that begins anew and for which none is asked: what an operator has suspended stays so."""
     return State.SUSPENDED if state is State.SUSPENDED else State.ENABLED
 
 
@@ -159,7 +160,7 @@ def redefined(job: Job, packed: bytes, now: datetime) -> Job:
         return with_pending(job, None, now)
     if job.pending is None:
         return job
-    pending = refreshed(job.pending, job.core, timing_of(job), now)
+    pending = refreshed(job.pending, timing_of(job), now)
     if pending is None:
         return with_pending(job, None, now)
     return replace(job, pending=pending_at(timing_of(job), pending.scheduled, now))
@@ -192,7 +193,7 @@ def resumed(job: Job, now: datetime) -> Change:
         return Change(job=begun(anchored, now))
     job = replace(job, dormant=False)
     timing = timing_of(job)
-    pending = refreshed(job.pending, job.core, timing, now) if job.pending else None
+    pending = refreshed(job.pending, timing, now) if job.pending else None
     if pending is None:
         return Change(job=with_pending(job, None, now))
     job = replace(job, pending=pending)

@@ -17,6 +17,8 @@ class Points(Protocol):
     def first_from(self, instant: int) -> int: ...
     def last_to(self, instant: int) -> int: ...
     def count(self, first: int, last: int) -> int: ...
+    def offset(self, zone: Zone, instant: int) -> int: ...
+    def moved(self, zone: Zone, instant: int, offset: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,12 @@ class Single:
 
     def count(self, first: int, last: int) -> int:
         return int(first <= self.instant <= last)
+
+    def offset(self, zone: Zone, instant: int) -> int:
+        return 0
+
+    def moved(self, zone: Zone, instant: int, offset: int) -> int:
+        return instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,14 @@ class Elapsed:
             return 0
         return (last - self.start) // self.step - (first - 1 - self.start) // self.step
 
+    def offset(self, zone: Zone, instant: int) -> int:
+        """That of the start, from which time elapses."""
+        return zone.wall_of(self.start) - self.start
+
+    def moved(self, zone: Zone, instant: int, offset: int) -> int:
+        """Where an instant lies by this zone's data that lay at `instant` when the start had that offset."""
+        return instant + offset - self.offset(zone, instant)
+
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
@@ -72,6 +88,20 @@ class Calendar:
         if found >= self.zone.horizon:
             return self._first_in(self.zone.reaching(found), instant)
         return found
+
+    def offset(self, zone: Zone, instant: int) -> int:
+        """That by which the reading of this instant is turned into it: in a gap, the one before (D1)."""
+        known = zone.reaching(instant)
+        last = bisect_right(known.begins, instant) - 1
+        for stretch in range(last, max(last - 2, -1), -1):
+            wall = instant + known.offsets[stretch]
+            if known.walls[stretch] <= wall < known.walls[stretch + 1] and self._wall_from(wall) == wall:
+                return known.offsets[stretch]
+        return zone.wall_of(instant) - instant
+
+    def moved(self, zone: Zone, instant: int, offset: int) -> int:
+        """Where a reading lies by this zone's data that lay at `instant` with that offset."""
+        return zone.instant_of(instant + offset)
 
     def _first_in(self, zone: Zone, instant: int) -> int:
         walls, begins = zone.walls, zone.begins

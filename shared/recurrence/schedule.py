@@ -72,6 +72,25 @@ class Schedule:
             instant = max(self._created, min(instant + self._delay, LAST_INSTANT))
         return to_datetime(instant)
 
+    def offset(self, scheduled: datetime) -> int:
+        """By how many seconds the clocks that `scheduled` is reckoned by are ahead of UTC."""
+        if self._rule is None or ceil_second(scheduled) == self._at_once:
+            return 0
+        return self._points.offset(self._rule.zone, ceil_second(scheduled))
+
+    def again(self, scheduled: datetime, offset: int | None) -> datetime | None:
+        """What other time zone data put at `scheduled`, by that `offset`; None if nothing is left (L8).
+
+        Of which the offset is not known, the nearest.
+        """
+        instant = ceil_second(scheduled)
+        if self._rule is None or instant == self._at_once:
+            return self.at_or_after(scheduled)
+        if offset is not None:
+            return self._first_from(self._points.moved(self._rule.zone, instant, offset))
+        near = [point for point in (self.last_until(scheduled), self.at_or_after(scheduled)) if point]
+        return min(near, key=lambda point: abs(point - scheduled), default=None)
+
     def local(self, scheduled: datetime) -> datetime:
         """The same instant in the schedule's zone, for display; in UTC if it has none or a Z overrides it."""
         return scheduled.astimezone(zone_info(self._rule.zone.key) if self._rule else UTC)

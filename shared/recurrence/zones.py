@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from io import BytesIO
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -107,8 +108,7 @@ def _build(key: str, last_year: int) -> Zone:
 @lru_cache(maxsize=1024)
 def zone_info(key: str) -> ZoneInfo:
     """The same zone for `datetime`, for display."""
-    with resources.files("tzdata").joinpath("zoneinfo", *key.split("/")).open("rb") as file:
-        return ZoneInfo.from_file(file, key)
+    return ZoneInfo.from_file(BytesIO(_data(key)), key)
 
 
 def resolve_zone(name: object, field: str = "timeZone") -> tuple[str, ZoneInfo]:

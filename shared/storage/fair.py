@@ -4,7 +4,7 @@ Keys are `…:{id}:{seq}`: the rows of one job lie side by side, however many. F
 over the rest of a job that fills a page; then, of those the reader chooses, the whole rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
@@ -88,14 +88,16 @@ async def by_turns(
     )
 
 
-async def whole(table: Table, turns: Turns, chosen: Sequence[Candidate]) -> list[Row]:
-    """The chosen rows whole, in the order chosen. At some 4 MiB it ends, so some may be left; so are those that
-    have gone."""
+async def whole(table: Table, turns: Turns, chosen: Sequence[Candidate]) -> tuple[list[Row], bool]:
+    """Those of the chosen rows that are still there, in the order chosen; and whether that is all: at some 4 MiB
+    it ends."""
     found: dict[str, Row] = {}
     wanted, size = {row.key for row in chosen}, 0
     for first, last, rows in _spans(turns, wanted):
         start, left = first, rows
-        while left > 0 and size < MAX_BYTES:
+        while left > 0:
+            if size >= MAX_BYTES:
+                return _in_order(found, chosen), False
             most = FIRST if not found else max(1, min(left, (MAX_BYTES - size) * len(found) // max(size, 1)))
             page = await table.scan(turns.partition, start, f"{last}!", limit=min(most, left), where=turns.where)
             found |= {row["RowKey"]: row for row in page}
@@ -103,7 +105,7 @@ async def whole(table: Table, turns: Turns, chosen: Sequence[Candidate]) -> list
             if len(page) < min(most, left):
                 break
             start, left = f"{page[-1]['RowKey']}!", left - len(page)
-    return [found[row.key] for row in chosen if row.key in found]
+    return _in_order(found, chosen), True
 
 
 def _job(key: str) -> str:
@@ -131,3 +133,7 @@ def _spans(turns: Turns, wanted: set[str]) -> Iterator[tuple[str, str, int]]:
 
 def _weight(row: Row) -> int:
     return sum(len(value) if isinstance(value, bytes | str) else 8 for value in row.values())
+
+
+def _in_order(found: Mapping[str, Row], chosen: Sequence[Candidate]) -> list[Row]:
+    return [found[row.key] for row in chosen if row.key in found]

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shared.jobs.model import FORMAT_VERSION
 from shared.jobs.times import from_row_text, row_text
+from shared.storage.formats import check_format, is_newer
 from shared.storage.rows import type_of_text, type_text
 from shared.storage.table import Refused, Row, Table, Verb, Write
 
@@ -71,11 +73,11 @@ class Hosts:
         """Notes that there may be jobs of service types but TimerJob, once a process: only then are their runs
         looked for. Call it before the first is created."""
         if not self._used:
-            await self._written(Write(Verb.INSERT, {"RowKey": "used"}))
+            await self._written(Write(Verb.INSERT, {"RowKey": "used", "v": FORMAT_VERSION}))
             self._used = True
 
     async def get(self, host_id: str) -> Host | None:
-        """The host, whether or not its lease has run out."""
+        """The host, whether or not its lease has run out. Raises NewerFormat."""
         row = await self._table.get(PARTITION, f"host:{host_id}")
         return _host(row) if row else None
 
@@ -99,7 +101,7 @@ class Hosts:
 
     async def raise_event(self, service_type: str) -> bool:
         """Raises the type's event; False if it was raised. Call it after what it tells of is committed."""
-        return await self._written(Write(Verb.INSERT, {"RowKey": _event_key(service_type)}))
+        return await self._written(Write(Verb.INSERT, {"RowKey": _event_key(service_type), "v": FORMAT_VERSION}))
 
     async def clear(self, service_type: str) -> None:
         """Clears the type's event, so that it may be raised again. Call it before looking for instances: what
@@ -124,7 +126,10 @@ class Hosts:
 
 
 def _count(census: Census, row: Row) -> None:
+    """Counts a row. Hosts and attempts of a newer format are a newer version's affair."""
     kind, _, name = row["RowKey"].partition(":")
+    if kind in ("host", "wake") and is_newer(row):
+        return
     if kind == "host":
         census.hosts.append(_host(row))
     elif kind == "event":
@@ -149,10 +154,12 @@ def _host_row(host: Host) -> dict[str, object]:
         "serviceTypes": json.dumps(list(host.service_types)),
         "activationType": host.activation_type,
         "lockedUntil": row_text(host.locked_until),
+        "v": FORMAT_VERSION,
     }
 
 
 def _host(row: Row) -> Host:
+    check_format(row)
     return Host(
         id=row["RowKey"].removeprefix("host:"),
         service_types=tuple(json.loads(row["serviceTypes"])),
@@ -163,7 +170,12 @@ def _host(row: Row) -> Host:
 
 
 def _wake_row(service_type: str, tries: int, next_at: datetime) -> dict[str, object]:
-    return {"RowKey": _wake_key(service_type), "tries": tries, "nextAt": row_text(next_at)}
+    return {
+        "RowKey": _wake_key(service_type),
+        "tries": tries,
+        "nextAt": row_text(next_at),
+        "v": FORMAT_VERSION,
+    }
 
 
 def _wake(row: Row) -> Wake:

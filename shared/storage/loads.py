@@ -51,10 +51,10 @@ class Loads:
         """The waiting runs of a type: by turns, their keys alone."""
         return await by_turns(self._table, partition, load_range(service_type), READABLE, after, is_enough)
 
-    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> list[Idle]:
-        """Those of the chosen runs that still wait and can be read, as far as some 4 MiB reach."""
-        read = [_read(row) for row in await whole(self._table, turns, chosen)]
-        return [idle for idle in read if idle]
+    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> tuple[list[Idle], bool]:
+        """Those of the chosen runs that still wait and can be read; False if some are left, beyond 4 MiB."""
+        rows, all_read = await whole(self._table, turns, chosen)
+        return [idle for idle in map(_read, rows) if idle], all_read
 
     async def activations(self, partition: str, service_type: str) -> Sequence[str]:
         """The activation parameters that up to 100 waiting runs of a type bear, each once."""

@@ -68,6 +68,7 @@ def job_progress(
         "nextScheduled": _optional(pending.scheduled if pending else None),
         "nextDue": _optional(pending.due if pending else None),
         "tzdata": pending.tzdata if pending else "",
+        "offset": pending.offset if pending else None,
         "fault": fault,
     }
 
@@ -81,7 +82,7 @@ def read_job(row: Row) -> Job:
     """The job in a row. Raises NewerFormat."""
     check_format(row)
     scheduled, due = _instant(row["nextScheduled"]), _instant(row["nextDue"])
-    pending = Pending(scheduled=scheduled, due=due, tzdata=row["tzdata"]) if scheduled and due else None
+    pending = _pending(row, scheduled, due) if scheduled and due else None
     return Job(
         id=row["RowKey"].removeprefix("job:"),
         core=_core(row),
@@ -98,6 +99,10 @@ def read_job(row: Row) -> Job:
     )
 
 
+def _pending(row: Row, scheduled: datetime, due: datetime) -> Pending:
+    return Pending(scheduled=scheduled, due=due, tzdata=row["tzdata"], offset=row.get("offset"))
+
+
 def baton_row(baton: Baton) -> dict[str, Any]:
     """The timer row of a job that is enabled."""
     return {
@@ -105,6 +110,7 @@ def baton_row(baton: Baton) -> dict[str, Any]:
         "kind": "fire",
         "scheduled": row_text(baton.pending.scheduled),
         "tzdata": baton.pending.tzdata,
+        "offset": baton.pending.offset,
         **_progress(baton.core),
         "setAsides": baton.set_asides,
         **_identity(baton.core),
@@ -132,7 +138,7 @@ def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
         return Baton(
             job_id=job_id,
             core=_core(row),
-            pending=Pending(scheduled=from_row_text(row["scheduled"]), due=due, tzdata=row["tzdata"]),
+            pending=_pending(row, from_row_text(row["scheduled"]), due),
             set_asides=row["setAsides"],
             etag=row["etag"],
         )

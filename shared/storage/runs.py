@@ -68,10 +68,11 @@ class Runs:
         where = f"{READABLE} and ({_is_free(now, lock_duration)})"
         return await by_turns(self._table, partition, ALL_RUNS, where, after, is_enough)
 
-    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> list[Run]:
-        """Those of the chosen runs that are still free and can be read, as far as some 4 MiB reach."""
-        read = [await self._read(turns.partition, row) for row in await whole(self._table, turns, chosen)]
-        return [run for run in read if run]
+    async def read(self, turns: Turns, chosen: Sequence[Candidate]) -> tuple[list[Run], bool]:
+        """Those of the chosen runs that are still free and can be read; False if some are left, beyond 4 MiB."""
+        rows, all_read = await whole(self._table, turns, chosen)
+        runs = [await self._read(turns.partition, row) for row in rows]
+        return [run for run in runs if run], all_read
 
     async def waiting(self, job_id: str, service_type: str, limit: int) -> int:
         """How many of the job's runs wait for an executor, up to `limit`. One request."""

@@ -90,6 +90,15 @@ def read_json(request: Request, limit: int) -> Any:
     return parse_json(request.body)
 
 
+def known_body(request: Request) -> None:
+    """Raises InvalidInput for a body where a route takes none: what it asks would not be done."""
+    if request.body.strip() not in (b"", b"{}", b"null"):
+        shown = request.body[:80].decode(errors="replace")
+        raise InvalidInput(
+            [Fault("body", f"must be empty: this route takes none, and {shown!r} would do nothing")]
+        )
+
+
 def check_size(body: bytes, limit: int) -> None:
     """Raises TooLarge for a body over `limit` bytes."""
     if len(body) > limit:

@@ -2,16 +2,17 @@
 
 import base64
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from shared.engine.admin import Admin, Conditions, entity_tag
 from shared.engine.clock import Clock
+from shared.engine.workflows import is_own
 from shared.errors import Fault, InvalidInput
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import check_key
 from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State
+from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.rows import job_key
 from shared.web.exchange import (
@@ -19,6 +20,7 @@ from shared.web.exchange import (
     Response,
     etag_condition,
     flag,
+    known_body,
     known_query,
     path_of,
     read_json,
@@ -39,10 +41,11 @@ LEAST_FILTERED = 100
 class JobRoutes:
     """`/jobs` and what lies below it."""
 
-    def __init__(self, admin: Admin, jobs: Jobs, clock: Clock, max_body: int) -> None:
+    def __init__(self, admin: Admin, jobs: Jobs, hosts: Hosts, clock: Clock, max_body: int) -> None:
         self._max_body = max_body
         self._admin = admin
         self._jobs = jobs
+        self._hosts = hosts
         self._clock = clock
 
     async def create(self, request: Request) -> Response:
@@ -54,7 +57,7 @@ class JobRoutes:
             job, new = await self._admin.create(body, now), True
         else:
             job, new = await self._admin.create_once(check_key(key), body, now)
-        return _answer(201 if new else 200, job, location=f"{path_of(request)}/{job.id}")
+        return await self._answer(201 if new else 200, job, location=f"{path_of(request)}/{job.id}")
 
     async def put(self, request: Request) -> Response:
         """PUT /jobs/{id}: create or replace."""
@@ -63,12 +66,12 @@ class JobRoutes:
         replay = flag(request, "resetState")
         body = read_json(request, self._max_body)
         job, created = await self._admin.put(job_id, body, _conditions(request), self._clock(), replay)
-        return _answer(201, job, location=path_of(request)) if created else _answer(200, job)
+        return await self._answer(201 if created else 200, job, path_of(request) if created else None)
 
     async def get(self, request: Request) -> Response:
         """GET /jobs/{id}."""
         known_query(request)
-        return _answer(200, await self._admin.get(_id(request)))
+        return await self._answer(200, await self._admin.get(_id(request)))
 
     async def delete(self, request: Request) -> Response:
         """DELETE /jobs/{id}."""
@@ -79,12 +82,16 @@ class JobRoutes:
     async def suspend(self, request: Request) -> Response:
         """POST /jobs/{id}/suspend."""
         known_query(request)
-        return _answer(200, await self._admin.suspend(_id(request), _conditions(request), self._clock()))
+        known_body(request)
+        return await self._answer(
+            200, await self._admin.suspend(_id(request), _conditions(request), self._clock())
+        )
 
     async def resume(self, request: Request) -> Response:
         """POST /jobs/{id}/resume."""
         known_query(request)
-        return _answer(200, await self._admin.resume(_id(request), _conditions(request), self._clock()))
+        known_body(request)
+        return await self._answer(200, await self._admin.resume(_id(request), _conditions(request), self._clock()))
 
     async def occurrences(self, request: Request) -> Response:
         """GET /jobs/{id}/occurrences: the next ones by the schedule as it stands."""
@@ -108,23 +115,34 @@ class JobRoutes:
         partitions = self._jobs.partitions
         index, key = _read_continuation(request, len(partitions))
         least = LEAST_FILTERED if {"state", "tag"} & request.query.keys() else 1
-        found: list[Any] = []
+        found: list[Job] = []
         looked_at = 0
         while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
             room = size - len(found)
             page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), MOST_READ))
             looked_at += page.seen
             matching = [job for job in page.jobs if wanted(job)]
-            found += [job_view(job) for job in matching[:room]]
+            found += matching[:room]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key
             index += not key
         continuation = _continuation(index, key) if index < len(partitions) else None
-        return Response(status=200, body={"value": found, "continuation": continuation})
+        unserved = await self._unserved(found)
+        value = [job_view(job, unserved) for job in found]
+        return Response(status=200, body={"value": value, "continuation": continuation})
 
+    async def _answer(self, status: int, job: Job, location: str | None = None) -> Response:
+        headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})
+        return Response(status=status, body=job_view(job, await self._unserved([job])), headers=headers)
 
-def _answer(status: int, job: Job, location: str | None = None) -> Response:
-    headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})
-    return Response(status=status, body=job_view(job), headers=headers)
+    async def _unserved(self, jobs: Sequence[Job]) -> set[str]:
+        """The service types of these jobs that neither a workflow of the app nor a host with a lease has. One
+        request, if there are any but the app's own."""
+        named = {load_definition(job.core.definition).service_type for job in jobs}
+        foreign = {name for name in named if not is_own(name)}
+        if not foreign:
+            return foreign
+        census, now = await self._hosts.census(), self._clock()
+        return foreign.difference(*(host.service_types for host in census.hosts if host.locked_until > now))
 
 
 def _id(request: Request) -> str:

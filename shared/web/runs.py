@@ -10,7 +10,7 @@ from shared.jobs.definition import load_definition
 from shared.jobs.identity import check_id
 from shared.jobs.model import Run, Waiting
 from shared.storage.runs import Runs
-from shared.web.exchange import Request, Response, known_query
+from shared.web.exchange import Request, Response, known_body, known_query
 from shared.web.views import idle_view, past_view, run_view, waiting_view
 
 
@@ -41,18 +41,21 @@ class RunRoutes:
     async def run_now(self, request: Request) -> Response:
         """POST /jobs/{id}/run."""
         known_query(request)
+        known_body(request)
         job_id = check_id(request.route["id"])
         return _accepted(await self._handwork.run_now(job_id, self._clock()))
 
     async def resubmit(self, request: Request) -> Response:
         """POST /jobs/{id}/runs/{seq}/resubmit."""
         known_query(request)
+        known_body(request)
         job_id, seq = check_id(request.route["id"]), _seq(request)
         return _accepted(await self._handwork.resubmit(job_id, seq, self._clock()))
 
     async def cancel(self, request: Request) -> Response:
         """POST /jobs/{id}/runs/{seq}/cancel."""
         known_query(request)
+        known_body(request)
         job_id, seq = check_id(request.route["id"]), _seq(request)
         return Response(status=202, body=past_view(await self._handwork.cancel(job_id, seq, self._clock())))
 

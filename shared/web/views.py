@@ -1,5 +1,6 @@
 """Jobs, runs and stretches as JSON, in the names of the API."""
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,11 @@ from shared.jobs.transitions import readable_timing
 from shared.recurrence import Schedule
 
 
-def job_view(job: Job) -> dict[str, Any]:
-    """A job as GET answers it: the definition, which can be edited and PUT back, and what is read-only."""
+def job_view(job: Job, unserved: Collection[str] = ()) -> dict[str, Any]:
+    """A job as GET answers it: the definition, which can be edited and PUT back, and what is read-only.
+
+    `unserved`: service types that nobody can run at present.
+    """
     definition = load_definition(job.core.definition).raw
     schedule = schedule_of(job)
     counters = job.core.counters
@@ -30,7 +34,7 @@ def job_view(job: Job) -> dict[str, Any]:
         "createdAt": json_text(job.created_at),
         "updatedAt": json_text(job.updated_at),
         "generation": job.core.generation,
-        "warnings": _warnings(job, schedule),
+        "warnings": _warnings(job, schedule, unserved),
     }
     return view
 
@@ -46,14 +50,19 @@ def schedule_of(job: Job) -> Schedule | None:
     return timing.schedule if timing else None
 
 
-def _warnings(job: Job, schedule: Schedule | None) -> list[dict[str, Any]]:
-    """What a caller may not expect: that the run at creation or at a changed trigger is still to come (F2)."""
+def _warnings(job: Job, schedule: Schedule | None, unserved: Collection[str]) -> list[dict[str, Any]]:
+    """What a caller may not expect: that the run at creation or at a changed trigger is still to come (F2), that
+    the job cannot be fired, or that nobody can run it."""
     warnings = []
     initial = schedule.initial_run if schedule else None
     if initial is not None and job.pending and job.pending.scheduled == initial and comes(job):
         warnings.append({"code": "InitialRun", "at": json_text(initial)})
     if job.state is State.ENABLED and job.fault:
         warnings.append({"code": "SetAside", "detail": job.fault})
+    service_type = load_definition(job.core.definition).service_type
+    if service_type in unserved:
+        detail = f"neither a workflow of the app nor a host with a lease has the serviceType {service_type!r}"
+        warnings.append({"code": "NoHost", "detail": detail})
     return warnings
 
 
@@ -97,7 +106,7 @@ def waiting_view(place: Waiting) -> dict[str, Any]:
         "reason": "waits until fewer runs are under way",
         "attempts": 0,
         "actions": {},
-    }
+    } | _window(place.window)
 
 
 def past_view(record: Ended | Stretch) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from shared.storage.records import UNLOCKED
 from shared.storage.rows import job_key, run_key
 from shared.storage.table import Verb, Write
 from tests.activation.support import fired, hosted, saving
@@ -132,3 +133,15 @@ async def test_runs_nobody_can_read_hide_no_other(storage: str, target: Receiver
         at.clock.advance(minutes=10)
         await at.take_runs()
         assert len(target.hits) == 1
+
+
+async def test_runs_nobody_can_read_call_nobody_again_and_again(storage: str) -> None:
+    async with process(settings_for(storage, PARTITIONS="1"), Clock()) as at:
+        broken = [
+            Write(Verb.INSERT, {"RowKey": run_key("a", seq), "v": 1, "lockedUntil": UNLOCKED, "definition": "x"})
+            for seq in range(1, 81)
+        ]
+        await at.app.store.table.commit("00", broken)
+        at.requests.clear()
+        await at.take_runs()
+        assert not [line for line in at.requests if "/messages" in line]

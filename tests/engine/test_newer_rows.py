@@ -10,7 +10,9 @@ import pytest
 from aiohttp import web
 
 from shared.engine.removal import Remover
+from shared.errors import NewerFormat
 from shared.jobs.model import FORMAT_VERSION
+from shared.storage.hosts import Host, Wake
 from shared.storage.rows import run_key, timer_key
 from shared.storage.table import Verb, Write
 from shared.web.exchange import Request
@@ -250,3 +252,21 @@ async def test_runs_and_records_of_a_job_are_left_by_whatever_is_done_to_it(
         await at.app.store.table.commit("00", [Write(Verb.DELETE, {"RowKey": row["RowKey"]}) for row in left])
         await at.dispatch()
         assert await at.rows("job") == []
+
+
+async def test_hosts_are_left(storage: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with bench(storage, PARTITIONS="1") as at:
+        hosts, later = at.app.store.hosts, NOON + timedelta(hours=1)
+        await hosts.add(Host(id="one", service_types=("acme/x",), locked_until=later))
+        assert await hosts.claim(Wake(service_type="acme/x", tries=1, next_at=later))
+        rows = await at.app.store.table.scan("hosts", "host:", "wake;")
+        assert {row["v"] for row in rows} == {FORMAT_VERSION}
+        unreadable = {"v": NEWER, "nextAt": 7, "lockedUntil": 7}
+        writes = [Write(Verb.MERGE, {"RowKey": row["RowKey"]} | unreadable) for row in rows]
+        await at.app.store.table.commit("hosts", writes)
+        await hosts.add(Host(id="two", service_types=("acme/y",), locked_until=later))
+        census = await hosts.census()
+        assert ([host.id for host in census.hosts], census.wakes) == (["two"], {})
+        assert not caplog.records
+        with pytest.raises(NewerFormat):
+            await hosts.get("one")

@@ -226,6 +226,28 @@ async def test_a_failed_run_is_resubmitted_for_its_scheduled_time(at: Bench, tar
     assert len({hit.key for hit in target.hits}) == 2
 
 
+async def test_a_window_that_waits_for_room_has_its_bounds_also_when_it_is_cancelled(
+    at: Bench, target: Receiver
+) -> None:
+    body = sliding(target.url, start="2026-09-08T10:00:00Z")
+    body["trigger"]["runtimeConfiguration"] = {"concurrency": {"runs": 1, "maximumWaitingRuns": 5}}
+    await at.create(id="a", **body)
+    await at.dispatch()
+    slow = Slow(target)
+    at.clock.advance(hours=1)
+    under_way = await started(at, target, len(target.hits) + 1)
+    bounds = ("2026-09-08T10:00:00Z", "2026-09-08T11:00:00Z")
+    answer = await at.call("resubmit", "runs", id="a", seq="1")
+    assert answer.status == 202
+    assert answer.body["reason"] == "waits until fewer runs are under way"
+    shown = (await at.runs("a"))[0]
+    assert (await at.call("cancel", "runs", id="a", seq=str(shown["seq"]))).status == 202
+    for view in (answer.body, shown, (await at.runs("a"))[0]):
+        assert (view["windowStartTime"], view["windowEndTime"]) == bounds
+    slow.go.set()
+    await under_way
+
+
 async def test_a_missed_stretch_is_resubmitted_for_its_last_time(at: Bench, target: Receiver) -> None:
     await at.create(id="a", **http_job(target.url, every=10, start=NOON))
     at.clock.advance(seconds=65)
@@ -286,8 +308,25 @@ async def test_a_put_may_suspend_and_enable(at: Bench, target: Receiver) -> None
     body = http_job(target.url, every=3600, start=NOON + timedelta(hours=1))
     assert (await at.call("put", id="a", body=body | {"state": "Disabled"})).body["state"] == "Suspended"
     assert not await at.rows("timer")
-    assert (await at.call("put", id="a", body=body)).body["state"] == "Enabled"
+    assert (await at.call("put", id="a", body=body | {"state": "Enabled"})).body["state"] == "Enabled"
     assert len(await at.rows("timer")) == 1
+
+
+@pytest.mark.parametrize("said", [{}, {"state": None}, {"state": "Completed"}])
+@pytest.mark.parametrize("every", [3600, 7200])
+async def test_a_put_that_says_no_state_leaves_a_suspended_job_suspended(
+    at: Bench, target: Receiver, said: dict[str, Any], every: int
+) -> None:
+    body = http_job(target.url, every=3600, start=NOON + timedelta(hours=1))
+    assert (await at.call("put", id="a", body=body | said)).body["state"] == "Enabled"
+    await operate(at, "suspend")
+    changed = http_job(target.url, every=every, start=NOON + timedelta(hours=1), description="again")
+    for _ in range(2):
+        assert (await at.call("put", id="a", body=changed | said)).body["state"] == "Suspended"
+    (answer,) = await sent(at, [{"op": "put", "id": "a", "job": changed | said}])
+    assert answer["status"] == 200
+    assert (await job(at))["state"] == "Suspended"
+    assert not await at.rows("timer")
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 1), (1, None), (1, 3), (3, 1)])
@@ -304,10 +343,12 @@ async def test_a_bound_changes_while_runs_are_under_way(
         each["trigger"]["recurrence"]["startTime"] = "2026-09-08T12:00:00Z"
     await at.create(id="a", **first_body)
     passes = [await started(at, target, 1)]
-    for _ in range(2):
+    for fired in (2, 3):
         at.clock.advance(seconds=10)
         passes.append(asyncio.create_task(at.dispatch()))
-        await asyncio.sleep(0.3)
+        async with asyncio.timeout(30):
+            while (await job(at))["fired"] < fired:
+                await asyncio.sleep(0.02)
     assert (await at.call("put", id="a", body=second_body)).status == 200
     slow.go.set()
     await asyncio.gather(*passes)

@@ -7,7 +7,7 @@ import pytest
 from tests.engine.test_gate import Slow, bounded, sliding, started
 from tests.engine.test_steps import call, steps_job, wait
 from tests.harness import NOON, Bench, Receiver, http_job
-from tests.web.support import NOON_TEXT, ask, every_row, put
+from tests.web.support import NOON_TEXT, ask, every_row, fields, put
 
 ENDED = {"seq", "scheduledTime", "startTime", "endTime", "lateness", "status", "attempts", "actions"}
 STRETCH = {"seq", "status", "reason", "from", "to", "count"}
@@ -285,3 +285,15 @@ async def test_the_key_may_stand_in_the_query_of_each_route(at: Bench, target: R
         ("suspend", None, 200),
     ):
         assert (await ask(at, route, job="a", seq=seq, query={"code": "key"})).status == status
+
+
+@pytest.mark.parametrize("route", ["run_now", "resubmit", "cancel", "suspend", "resume"])
+async def test_a_body_is_refused_where_a_route_takes_none(at: Bench, target: Receiver, route: str) -> None:
+    await at.create(id="a", **http_job(target.url, every=3600, start=NOON))
+    await at.dispatch()
+    seq = "1" if route in ("resubmit", "cancel") else None
+    for raw in (b'{"at": "tomorrow"}', b"[]", b"nonsense", b"\xff"):
+        answer = await ask(at, route, raw=raw, job="a", seq=seq)
+        assert (answer.status, fields(answer)) == (400, ["body"])
+    for raw in (b"", b"{}", b" null "):
+        assert (await ask(at, route, raw=raw, job="a", seq=seq)).status in (200, 202, 409)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from shared.engine.actions.masking import Mask
 
@@ -21,6 +22,7 @@ _NOT_KEPT = re.compile(
     r"set-cookie2?|www-authenticate|authentication-info|authorization|proxy-.*"
     r"|connection|keep-alive|transfer-encoding|trailer|upgrade"
 )
+_END_OF_HEAD = b"\r\n\r\n"
 _JSON = re.compile(r"(application|text)/([a-z0-9.+-]+\+)?json")
 # Only these are looked up: a codec's name comes from the target, and Python remembers each it does not know.
 _CHARSET = re.compile(
@@ -37,6 +39,29 @@ class Answer:
     kept: dict[str, Any]
     location: str | None
     retry_after: str | None
+
+
+class WholeHeads(ResponseHandler):
+    """Hands on the head of an answer as soon as it is whole, whatever bytes come behind it.
+
+    The parser gives nothing of a piece in which it finds a fault. A target that sends bytes behind the end of its
+    answer (as of a 204, which ends with its head: RFC 9112, 6.3) would be taken for one that gave none.
+    """
+
+    _heads = 3  # that an answer may come to, those of 1xx included
+    _before = b""  # the last bytes that have come, which may begin the end of a head
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what the connection has brought, in pieces that end where heads do."""
+        while self._heads and (end := (self._before + data).find(_END_OF_HEAD)) >= 0:
+            self._heads -= 1
+            size = end + len(_END_OF_HEAD) - len(self._before)
+            super().data_received(data[:size])
+            self._before, data = b"", data[size:]
+        if self._heads:
+            self._before = (self._before + data)[-len(_END_OF_HEAD) + 1 :]
+        if data:
+            super().data_received(data)
 
 
 async def read_answer(response: aiohttp.ClientResponse, mask: Mask) -> Answer:

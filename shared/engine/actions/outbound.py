@@ -13,14 +13,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 
+from shared.engine.actions.answers import WholeHeads
 from shared.engine.actions.inputs import HOST_PATTERN, check_uri, host_matches, host_of
 from shared.errors import Fault
 
@@ -245,6 +248,8 @@ class GuardedConnector(aiohttp.TCPConnector):
         # A kept connection may be closed by its other end just as the next request goes out.
         super().__init__(limit=0, force_close=True, resolver=_GuardedResolver(rules, resolver))
         self._outbound = rules
+        handler: type[ResponseHandler] = WholeHeads
+        self._factory = partial(handler, loop=asyncio.get_running_loop())
 
     async def connect(self, req: aiohttp.ClientRequest, *rest: Any, **named: Any) -> Connection:
         """A connection for the request. Its host is judged here too: the resolver is not asked for addresses."""

@@ -32,9 +32,10 @@ Status = Literal["Running", "Waiting", "Succeeded", "Failed", "TimedOut", "Misse
 
 
 class Warned(Answer):
-    """What a caller may not expect: a run at creation, or that the job cannot be fired for a fault of its own."""
+    """What a caller may not expect: a run at creation, that the job cannot be fired for a fault of its own, or
+    that nobody can run it at present."""
 
-    code: Literal["InitialRun", "SetAside"]
+    code: Literal["InitialRun", "SetAside", "NoHost"]
     at: Time | None = None
     detail: str | None = None
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -112,13 +112,16 @@ def answers(receiver: Receiver, *responses: dict[str, Any]) -> None:
 
 
 @asynccontextmanager
-async def raw_server(answer: bytes) -> AsyncIterator[str]:
-    """A server whose every answer is these bytes, after which it closes the connection."""
+async def raw_server(answer: bytes, piece: int = 1 << 20) -> AsyncIterator[str]:
+    """A server whose every answer is these bytes, sent in pieces, after which it closes the connection."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
+        with suppress(ConnectionError):  # the other end may have what it wants
+            for start in range(0, len(answer), piece):
+                writer.write(answer[start : start + piece])
+                await writer.drain()
+                await asyncio.sleep(0)
         writer.close()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)

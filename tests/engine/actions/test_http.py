@@ -110,6 +110,35 @@ async def test_an_answer_that_is_no_http_is_a_failure() -> None:
     outcome.reason.encode()
 
 
+BEHIND_THE_END = {
+    "a 204 that has a length": b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nnull",
+    "a 204 in chunks": b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a 204 after a 100": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nnull",
+    "a 200 longer than its length": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay",
+    "a 200 in chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n\x00",
+    "a 205": b"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n\x00",
+    "a 200 without a body": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n<html>",
+}
+
+
+@pytest.mark.parametrize("answer", BEHIND_THE_END.values(), ids=list(BEHIND_THE_END))
+@pytest.mark.parametrize("pieces", ["at once", "byte by byte"])
+async def test_bytes_behind_the_end_of_an_answer_are_none_of_it(answer: bytes, pieces: str) -> None:
+    status = int(answer.split(b"HTTP/1.1 ")[-1][:3])
+    async with raw_server(answer, 1 if pieces == "byte by byte" else len(answer)) as url:
+        outcome = ended(await once(a_call(url, method="POST")), Status.SUCCEEDED)
+    assert outcome.response
+    assert outcome.response["statusCode"] == status
+    assert outcome.response.get("body") in (None, "ok")
+
+
+async def test_an_answer_to_head_has_no_body_whatever_comes() -> None:
+    async with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnull") as url:
+        outcome = ended(await once(a_call(url, method="HEAD")), Status.SUCCEEDED)
+    assert outcome.response
+    assert "body" not in outcome.response
+
+
 async def test_an_answer_cut_short_is_a_failure() -> None:
     async with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf") as url:
         ended(await once(a_call(url, **NO_RETRY)), Status.FAILED)
