@@ -1,5 +1,6 @@
 """How an executing run leaves its row: completed, or idle until later; each a unit of a transaction."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Any
 from shared.jobs.model import Baton, Ended, Gate, Idle, Job, Run
 from shared.jobs.times import row_text
 from shared.storage.places import idle_place, idle_rows, placed
-from shared.storage.records import baton_row, job_gate, last_run_text, past_row
+from shared.storage.records import baton_row, job_gate, past_row
 from shared.storage.rows import idle_key, job_key, run_key
 from shared.storage.table import Row, Verb, Write
 
@@ -59,7 +60,7 @@ class Ending:
     def writes(self) -> list[Write]:
         """[run away, history, job merged, gate]. A later run's record in the slot stays (history is a ring)."""
         job_id = self.run.job_id
-        job = {"RowKey": job_key(job_id), "lastRun": last_run_text(self.summary)}
+        job = {"RowKey": job_key(job_id), "lastRun": json.dumps(self.summary)}
         etag = ""
         writes = self._away()
         if self.change:

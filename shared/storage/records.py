@@ -5,7 +5,7 @@ so "none" is the empty string. Small structures are JSON texts, large ones packe
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -250,11 +250,6 @@ def read_past(row: Row) -> Ended | Stretch:
     times = ("first", "last") if row["kind"] == "stretch" else ("scheduled", "started", "ended")
     plain |= {name: from_row_text(plain[name]) for name in times}
     return Stretch(**plain) if row["kind"] == "stretch" else Ended(**plain)
-
-
-def last_run_text(summary: Mapping[str, Any]) -> str:
-    """The job row's short account of the run that ended last."""
-    return json.dumps(summary)
 
 
 def _identity(core: Core) -> dict[str, Any]:

@@ -73,6 +73,12 @@ NOON = "2026-09-08T12:00:00Z"
 FOR_EXECUTOR, FOR_HOST = "waits for an executor", "waits for a host of acme/nightly"
 
 
+NO_HOST = {
+    "code": "NoHost",
+    "detail": "neither a workflow of the app nor a host with a lease has the serviceType 'acme/nightly'",
+}
+
+
 def _job(**more: Any) -> dict[str, Any]:
     """A job as it is answered at its creation."""
     made = {"state": "Enabled", "serviceType": "TimerJob", "historyLimit": 100}
@@ -172,7 +178,8 @@ PUT = (
         path={"id": HOSTED["id"]},
         headers={"If-None-Match": "*"},
         body=HOSTED,
-        answer=_job(**HOSTED, describe="Once at 2026-12-01 02:00, UTC", nextOccurrence="2026-12-01T02:00:00Z"),
+        answer=_job(**HOSTED, describe="Once at 2026-12-01 02:00, UTC", nextOccurrence="2026-12-01T02:00:00Z")
+        | {"warnings": [NO_HOST]},
     ),
 )
 GET = (
