@@ -294,7 +294,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         workshop=workshop,
         detector=detector,
         api=Api(
-            jobs=JobRoutes(admin, store.jobs, store.hosts, clock, settings.max_body),
+            jobs=JobRoutes(admin, store.jobs, search, clock, settings.max_body),
             bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
             runs=RunRoutes(admin, handwork, store.runs, clock),
             template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),

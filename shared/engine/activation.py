@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -56,9 +56,18 @@ class Search:
         for partition, names in zip(self._partitions, types, strict=True):
             for name in names:
                 found.setdefault(name, []).append(partition)
-        served = {name for host in census.hosts if is_live(host, now, self._lease) for name in host.service_types}
+        served = self._served(census, now)
         activatable = [name for name in found if not is_own(name) and name not in served]
         return Runnable(found, activatable)
+
+    async def unserved(self, service_types: Iterable[str], now: datetime) -> set[str]:
+        """Those of the service types that neither a workflow of the app nor a living host has. One request, if
+        there are any but the app's own."""
+        foreign = {name for name in service_types if not is_own(name)}
+        return foreign - self._served(await self._hosts.census(), now) if foreign else foreign
+
+    def _served(self, census: Census, now: datetime) -> set[str]:
+        return {name for host in census.hosts if is_live(host, now, self._lease) for name in host.service_types}
 
     async def activatable(self, now: datetime) -> dict[str, list[Activation]]:
         """QueryActivatableWorkflows: the activation parameters of the instances that nobody alive can load, by

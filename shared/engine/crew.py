@@ -60,7 +60,7 @@ class Crew:
         self._until = until
         self._tasks: set[asyncio.Task[Any]] = set()
         self._slots: Counter[tuple[str, int]] = Counter()  # of runs; one that rests and wakes here may have two
-        self.may_wait = LONGEST  # for slots, in seconds
+        self.patience_left = LONGEST  # seconds for which slots are still waited for
         self._ready: list[Ending | Rest] = []
         self._changed = asyncio.Event()
         self._told = asyncio.Event()

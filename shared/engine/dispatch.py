@@ -180,13 +180,13 @@ class Dispatcher:
         free or the pass has waited for them as long as it may. Jobs that have slots already are not waited for."""
         slots = self._shop.slots
         first = [timer for timer in due if not slots.has(timer.job_id)]
-        if slots.free >= len(first) or crew.may_wait <= 0:
+        if slots.free >= len(first) or crew.patience_left <= 0:
             return due
         most = min(len(first), TURN)
         since = time.monotonic()
-        free = await slots.room(most, crew.may_wait)
-        fast_enough = free == most
-        crew.may_wait = LONGEST if fast_enough else crew.may_wait - (time.monotonic() - since)
+        free = await slots.room(most, crew.patience_left)
+        waited, fast_enough = time.monotonic() - since, free == most
+        crew.patience_left = LONGEST if fast_enough else crew.patience_left - waited
         later = set(map(id, first[free:])) if free else set()
         return [timer for timer in due if id(timer) not in later]
 

@@ -67,7 +67,7 @@ class Taker:
     async def take(self, partition: str, crew: Crew) -> Taken:
         """Starts up to 100 of the partition's runs that are free, or wait for a workflow of the app.
 
-        1. Of their keys those are chosen that get a slot, and runs of hosts elsewhere; only these are read whole.
+        1. Of their keys those are chosen that get a slot, and runs of hosts elsewhere; these are read whole.
         2. Runs of hosts elsewhere whose lock ran out are handed back to wait for another; runs that have waited
            longer than they may are completed as Missed. 3. The others are locked in one transaction; those that
            wait for a workflow by one each. A crash after it: their locks run out. 4. They start.

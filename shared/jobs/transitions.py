@@ -188,7 +188,7 @@ def resumed(job: Job, now: datetime) -> Change:
     job = replace(job, state=State.ENABLED)
     if job.dormant and trigger["type"] == "Recurrence" and "startTime" not in trigger["recurrence"]:
         anchored = replace(job, core=replace(job.core, anchor=floor_second(now)))
-        if readable_timing(anchored) is None and timing_of(job):  # there is no rule that begins so late
+        if readable_timing(job) and not readable_timing(anchored):  # no rule begins so late
             return Change(job=with_pending(job, None, now))
         return Change(job=begun(anchored, now))
     job = replace(job, dormant=False)

@@ -2,17 +2,16 @@
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
+from shared.engine.activation import Search
 from shared.engine.admin import Admin, Conditions, entity_tag
 from shared.engine.clock import Clock
-from shared.engine.workflows import is_own
 from shared.errors import Fault, InvalidInput
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import check_key
 from shared.jobs.identity import check_id
 from shared.jobs.model import Job, State
-from shared.storage.hosts import Hosts
 from shared.storage.jobs import Jobs
 from shared.storage.rows import job_key
 from shared.web.exchange import (
@@ -41,11 +40,11 @@ LEAST_FILTERED = 100
 class JobRoutes:
     """`/jobs` and what lies below it."""
 
-    def __init__(self, admin: Admin, jobs: Jobs, hosts: Hosts, clock: Clock, max_body: int) -> None:
+    def __init__(self, admin: Admin, jobs: Jobs, search: Search, clock: Clock, max_body: int) -> None:
         self._max_body = max_body
         self._admin = admin
         self._jobs = jobs
-        self._hosts = hosts
+        self._search = search
         self._clock = clock
 
     async def create(self, request: Request) -> Response:
@@ -134,15 +133,10 @@ class JobRoutes:
         headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})
         return Response(status=status, body=job_view(job, await self._unserved([job])), headers=headers)
 
-    async def _unserved(self, jobs: Sequence[Job]) -> set[str]:
-        """The service types of these jobs that neither a workflow of the app nor a host with a lease has. One
-        request, if there are any but the app's own."""
-        named = {load_definition(job.core.definition).service_type for job in jobs}
-        foreign = {name for name in named if not is_own(name)}
-        if not foreign:
-            return foreign
-        census, now = await self._hosts.census(), self._clock()
-        return foreign.difference(*(host.service_types for host in census.hosts if host.locked_until > now))
+    async def _unserved(self, jobs: Iterable[Job]) -> set[str]:
+        """The service types of these jobs that nobody can run at present."""
+        named = (load_definition(job.core.definition).service_type for job in jobs)
+        return await self._search.unserved(named, self._clock())
 
 
 def _id(request: Request) -> str:

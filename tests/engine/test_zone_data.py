@@ -68,6 +68,16 @@ async def lived(
     await live(at, end, step)
 
 
+def job_by(
+    target: Receiver, zone: str, start: str, frequency: str = "Day", kind: str = "Recurrence", **trigger: Any
+) -> dict[str, Any]:
+    """A job of a rule by the clocks of a zone; `schedule` is the rule's, the rest the trigger's."""
+    rule = {"frequency": frequency, "interval": 1, "timeZone": zone, "startTime": start}
+    if schedule := trigger.pop("schedule", None):
+        rule["schedule"] = schedule
+    return http_job(target.url) | {"trigger": {"type": kind, "recurrence": rule, **trigger}}
+
+
 def windows_of(runs: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return sorted((run["windowStartTime"], run["windowEndTime"]) for run in runs)
 
@@ -83,13 +93,7 @@ async def test_windows_that_newer_data_puts_earlier_are_all_dispatched(
     if rows != "of this version":
         monkeypatch.setattr("shared.recurrence.Schedule.offset", lambda *_: None)
     async with bench(storage, PARTITIONS="1") as at:
-        rule = {
-            "frequency": "Month",
-            "interval": 1,
-            "timeZone": "Africa/Cairo",
-            "startTime": "2023-03-01T00:00:00",
-        }
-        body = http_job(target.url) | {"trigger": {"type": "SlidingWindow", "recurrence": rule}}
+        body = job_by(target, "Africa/Cairo", "2023-03-01T00:00:00", "Month", "SlidingWindow")
         await lived(at, body, "Etc/GMT-2", MONTHS, timedelta(hours=12), suspends)
         assert windows_of(await at.runs("a")) == [
             ("2023-02-28T22:00:00Z", "2023-03-31T22:00:00Z"),
@@ -109,13 +113,7 @@ async def test_windows_follow_each_other_whatever_becomes_of_the_data(
 ) -> None:
     days = ("2023-01-02T00:30:00", "2023-01-23T00:30:00", "2023-02-20T00:30:00")
     async with bench(storage, PARTITIONS="1") as at:
-        rule = {
-            "frequency": frequency,
-            "interval": 1,
-            "timeZone": "Africa/Cairo",
-            "startTime": "2023-01-02T00:00:00",
-        }
-        body = http_job(target.url) | {"trigger": {"type": "SlidingWindow", "recurrence": rule}}
+        body = job_by(target, "Africa/Cairo", "2023-01-02T00:00:00", frequency, "SlidingWindow")
         await lived(at, body, like, days, timedelta(hours=6), suspends)
         windows = windows_of(await at.runs("a"))
         assert len(windows) == {"Day": 49, "Week": 7}[frequency]
@@ -132,11 +130,8 @@ async def test_what_was_dispatched_is_neither_run_again_nor_missed(
     storage: str, target: Receiver, lateness: str, suspends: bool
 ) -> None:
     async with bench(storage, PARTITIONS="1") as at:
-        rule = {"frequency": "Day", "interval": 1, "timeZone": "Asia/Almaty", "startTime": "2024-02-27T08:00:00"}
-        trigger = {"type": "Recurrence", "recurrence": rule, "maxLateness": lateness}
-        await lived(
-            at, http_job(target.url) | {"trigger": trigger}, "Etc/GMT-6", ALMATY, timedelta(minutes=30), suspends
-        )
+        body = job_by(target, "Asia/Almaty", "2024-02-27T08:00:00", maxLateness=lateness)
+        await lived(at, body, "Etc/GMT-6", ALMATY, timedelta(minutes=30), suspends)
         assert [hit.scheduled.isoformat()[:16] for hit in target.hits[-3:]] == [
             "2024-03-05T02:00",
             "2024-03-06T03:00",
@@ -148,16 +143,8 @@ async def test_what_was_dispatched_is_neither_run_again_nor_missed(
 async def test_of_several_times_a_day_the_next_by_the_clocks_comes_next(storage: str, target: Receiver) -> None:
     days = ("2024-03-04T00:00:00", "2024-03-05T03:30:00", "2024-03-06T00:00:00")
     async with bench(storage, PARTITIONS="1") as at:
-        rule = {
-            "frequency": "Day",
-            "interval": 1,
-            "timeZone": "Asia/Almaty",
-            "startTime": "2024-03-04T00:00:00",
-            "schedule": {"hours": [8, 9, 10], "minutes": [0]},
-        }
-        body = http_job(target.url) | {
-            "trigger": {"type": "Recurrence", "recurrence": rule, "maxLateness": "PT1M"}
-        }
+        hours = {"hours": [8, 9, 10], "minutes": [0]}
+        body = job_by(target, "Asia/Almaty", "2024-03-04T00:00:00", schedule=hours, maxLateness="PT1M")
         await lived(at, body, "Etc/GMT-6", days, timedelta(minutes=30))
         assert [hit.scheduled.isoformat()[8:16] for hit in target.hits] == [
             "04T02:00",
@@ -176,10 +163,7 @@ async def test_what_newer_data_puts_earlier_fires_late_once_whatever_its_latenes
 ) -> None:
     days = ("2024-02-27T00:00:00", "2024-03-05T03:30:00", "2024-03-08T00:00:00")
     async with bench(storage, PARTITIONS="1") as at:
-        rule = {"frequency": "Day", "interval": 1, "timeZone": "Asia/Almaty", "startTime": "2024-02-27T08:00:00"}
-        body = http_job(target.url) | {
-            "trigger": {"type": "Recurrence", "recurrence": rule, "maxLateness": lateness}
-        }
+        body = job_by(target, "Asia/Almaty", "2024-02-27T08:00:00", maxLateness=lateness)
         await lived(at, body, "Etc/GMT-4", days, timedelta(minutes=30))  # by which it is 04:00, not 03:00
         assert [hit.scheduled.isoformat()[:16] for hit in target.hits[-3:]] == [
             "2024-03-05T03:00",
