@@ -13,7 +13,7 @@ from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
 from shared.engine.lease import LeaseLost
 from shared.engine.logs import about
-from shared.engine.slots import Reserved, Slots
+from shared.engine.slots import Held, Slots
 from shared.errors import InvalidInput
 from shared.expressions import evaluate
 from shared.jobs.context import RunContext
@@ -60,7 +60,7 @@ class Performer:
             return self._broken(run, f"cannot be read: {type(error).__name__}: {error}")
         if run.takeovers - run.steady > MAX_TAKEOVERS:
             return self._broken(run, f"taken over {MAX_TAKEOVERS} times without getting further")
-        with self._slots.reserving() as further:
+        with self._slots.holding() as further:
             performance = _Performance(self._actions, further, self._clock, run, definition, steps, checkpoint)
             return await performance.play()
 
@@ -74,7 +74,7 @@ class _Performance:
     def __init__(
         self,
         actions: Mapping[str, Action],
-        further: Reserved,
+        further: Held,
         clock: Clock,
         run: Run,
         definition: Definition,

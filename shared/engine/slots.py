@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
 from types import TracebackType
+from typing import Self
 
 from shared import metrics
 
@@ -72,6 +73,10 @@ class Slots:
         self.taken += change
         metrics.slots_taken.set(self.taken)
 
+    def holding(self) -> "Held":
+        """Slots to be taken for what a run does beside."""
+        return Held(self)
+
     def reserving(self) -> "Reserved":
         """Slots to be taken for runs that are about to start."""
         return Reserved(self)
@@ -93,7 +98,7 @@ class Slots:
         looks = 0
         while self.free < most and (looks if self.free else self._in_vain) < self.patience:
             looks += 1
-            self._in_vain += not self.starting
+            self._in_vain += not (self.starting or self.free)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK):
                     await self._free(most)
@@ -124,14 +129,14 @@ class Slots:
         await self._given.wait()
 
 
-class Reserved:
-    """Slots taken for runs that are about to start. Leaving the context gives back those of runs that did not."""
+class Held:
+    """Slots taken one by one. Leaving the context gives back those that are left."""
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         self._by_job: Counter[str] = Counter()
 
-    def __enter__(self) -> "Reserved":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -141,7 +146,7 @@ class Reserved:
             self.give(job_id)
 
     def take(self, job_id: str) -> bool:
-        """Takes one for a run of the job if it may have it."""
+        """Takes one for the job if it may have it."""
         taken = self._slots.take(job_id)
         if taken:
             self._count(job_id, 1)
@@ -157,10 +162,17 @@ class Reserved:
         self._count(job_id, -1)
         self._slots.give(job_id)
 
+    def _count(self, job_id: str, change: int) -> None:
+        self._by_job[job_id] += change
+
+
+class Reserved(Held):
+    """Slots taken for runs that are about to start. Leaving the context gives back those of runs that did not."""
+
     def started(self, job_id: str) -> None:
         """A run of the job has started; its slot is its own from here on."""
         self._count(job_id, -1)
 
     def _count(self, job_id: str, change: int) -> None:
-        self._by_job[job_id] += change
+        super()._count(job_id, change)
         self._slots.starting += change

@@ -19,6 +19,8 @@ from shared.jobs.plan import ON_TIME
 from shared.jobs.times import duration_text
 from shared.storage.fair import Candidate, Turns
 from shared.storage.loads import Loads
+from shared.storage.places import idle_place
+from shared.storage.rows import run_key
 from shared.storage.table import Refused
 from shared.workflow import registered
 
@@ -36,9 +38,6 @@ class Taken:
     without_slot: frozenset[str]
     more: bool
     some: bool
-
-
-NOTHING = Taken(without_slot=frozenset(), more=False, some=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +74,30 @@ class Taker:
         Where none that was chosen can be read, it goes on to those behind; if that is all there are, they are not
         to be called for again: detection finds them.
         """
+        tried = set[str]()
         for _ in range(READINGS):
-            taken, chose = await self._take(partition, crew)
-            if taken.some or not chose:
+            taken, chosen = await self._take(partition, crew)
+            tried |= chosen
+            if taken.some or not chosen:
                 return taken
-            if not taken.more:
+            if not taken.more and taken.without_slot <= tried:
                 break
-        return NOTHING
+        return Taken(taken.without_slot - tried, more=False, some=False)
 
-    async def _take(self, partition: str, crew: Crew) -> tuple[Taken, bool]:
-        """Likewise, once; and whether any were chosen."""
+    async def _take(self, partition: str, crew: Crew) -> tuple[Taken, set[str]]:
+        """Likewise, once; and the jobs of which runs were chosen."""
         now = self._shop.clock()
         queues = await self._queues(partition, now)
         with self._shop.slots.reserving() as reserved:
             without_slot, more = self._choose(queues, reserved)
+            found: list[Run | Idle] = []
             for queue in queues:
-                self._turn_to(partition, queue)
-            readings = [await queue.read(queue.turns, queue.chosen) for queue in queues]
-            found = [each for some, _ in readings for each in some]
+                some, all_read = await queue.read(queue.turns, queue.chosen)
+                self._turn_to(partition, queue, some if not all_read else ())
+                more = more or not all_read
+                found += some
             free: list[Run] = []
+            waiting: list[Idle] = []
             for each in found:
                 run = _run(each)
                 if not is_own(run.service_type):
@@ -103,10 +107,12 @@ class Taker:
                 elif isinstance(each, Run):
                     free.append(each)
                 else:
-                    await self._load(each, now, crew, reserved)
+                    waiting.append(each)
             await self._lock(partition, free, now, crew, reserved)
-        more = more or not all(all_read for _, all_read in readings)
-        return Taken(without_slot, more, some=bool(found)), any(queue.chosen for queue in queues)
+            for idle in waiting:
+                await self._load(idle, now, crew, reserved)
+        chosen = {row.job_id for queue in queues for row in queue.chosen}
+        return Taken(without_slot, more, some=bool(found)), chosen
 
     async def _queues(self, partition: str, now: datetime) -> list[Queue]:
         runs = self._shop.runs
@@ -140,9 +146,12 @@ class Taker:
                 without_slot.add(row.job_id)
         return frozenset(without_slot), any(queue.turns.more for queue in queues)
 
-    def _turn_to(self, partition: str, queue: Queue) -> None:
-        """The next to be served is the job behind the last one that was, or, where none was, the last one seen."""
+    def _turn_to(self, partition: str, queue: Queue, read: Sequence[Run | Idle]) -> None:
+        """The next to be served is the job behind the last one chosen, or, where none was, the last one seen;
+        where not all could be read that were chosen, behind the last one `read`."""
         last = queue.chosen[-1].key if queue.chosen else queue.turns.last
+        if read:
+            last = _key(read[-1])
         if last:
             self._last[partition, queue.name] = last
 
@@ -217,3 +226,7 @@ class Taker:
 
 def _run(each: Run | Idle) -> Run:
     return each.run if isinstance(each, Idle) else each
+
+
+def _key(each: Run | Idle) -> str:
+    return idle_place(each) if isinstance(each, Idle) else run_key(each.job_id, each.seq)

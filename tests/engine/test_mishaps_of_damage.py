@@ -135,6 +135,20 @@ async def test_runs_nobody_can_read_hide_no_other(storage: str, target: Receiver
         assert len(target.hits) == 1
 
 
+async def test_a_run_nobody_can_read_hides_none_where_there_is_one_slot(storage: str, target: Receiver) -> None:
+    async with process(settings_for(storage, PARTITIONS="1", MAX_EXECUTING="1"), Clock()) as at:
+        for job_id in ("y", "z"):
+            await at.create(id=job_id, **http_job(target.url, every=9_000_000, start=NOON))
+            await at.fire_only(job_id)
+        row = (await at.rows("run"))[0]
+        broken = {**row, "definition": "x", "scheduled": 5}
+        writes = [Write(Verb.INSERT, {**broken, "RowKey": run_key(job_id, 1)}) for job_id in ("a", "b")]
+        await at.app.store.table.commit("00", writes)
+        at.clock.advance(minutes=10)
+        await at.take_runs()
+        assert sorted(hit.job for hit in target.hits) == ["y", "z"]
+
+
 async def test_runs_nobody_can_read_call_nobody_again_and_again(storage: str) -> None:
     async with process(settings_for(storage, PARTITIONS="1"), Clock()) as at:
         broken = [

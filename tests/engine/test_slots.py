@@ -127,6 +127,28 @@ async def test_what_is_still_being_started_does_not_hang() -> None:
     assert await waiting == 1
 
 
+async def test_what_a_run_does_beside_may_hang() -> None:
+    slots = Slots(2, per_job=2, patience=2)
+    slots.add("a")
+    with slots.holding() as beside:
+        beside.add("a")
+        assert await slots.room(1, 60) == 0
+    assert slots.taken == 1
+
+
+async def test_looks_while_slots_are_free_are_not_in_vain() -> None:
+    slots = Slots(3, per_job=1, patience=2)
+    slots.add("a")
+    assert await slots.room(25) == 2
+    slots.add("b")
+    slots.add("c")
+    waiting = asyncio.create_task(slots.room(1))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    slots.give("b")
+    assert await waiting == 1
+
+
 async def test_who_is_first_in_line_goes_on_with_fewer() -> None:
     slots = Slots(3, per_job=1, patience=2)
     slots.add("a")

@@ -111,6 +111,29 @@ async def test_jobs_have_the_first_turn_by_turns(storage: str, target: Receiver)
         assert [hit.job for hit in target.hits] == ["a", "b", "c", "a", "b", "c"]
 
 
+async def test_jobs_whose_runs_were_not_read_for_their_weight_are_next(storage: str, target: Receiver) -> None:
+    async with bench(storage, PARTITIONS="1") as at:
+        jobs = [f"j{n:02}" for n in range(45)]
+        for job_id in jobs:
+            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+            await waiting(at, job_id, 1, state=bytes(256 * 1024))
+        first = await taken_by_turns(at, jobs)
+        await waiting(at, jobs[0], 1, state=bytes(256 * 1024))  # has had its turn
+        second = await taken_by_turns(at, [*jobs[len(first) :], jobs[0]])
+        assert [*first, *second] == jobs[: len(first) + len(second)]
+        assert 0 < len(first) <= 17
+        assert 0 < len(second) <= 17
+        await clear(at)
+
+
+async def taken_by_turns(at: Bench, waits: list[str]) -> list[str]:
+    """Takes once, and gives those of the jobs that were taken, in order; there are more."""
+    async with Crew("00", at.app.workshop, at.clock()) as crew:
+        assert (await at.app.dispatcher._line.taker.take("00", crew)).more
+    left = {row["RowKey"].split(":")[1] for row in await at.rows("run")}
+    return [job_id for job_id in waits if job_id not in left]
+
+
 async def test_what_is_read_is_bounded_in_bytes(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1") as at:
         await at.create(id="a", **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
