@@ -123,11 +123,10 @@ class Crew:
         if not task.cancelled():
             task.exception()  # told by whoever it concerns
 
-    def leave(self, unit: Ending | Rest) -> None:
-        """Hands on how a run that nobody executes leaves its row."""
-        self._quiet = False
-        self._ready.append(unit)
-        self._changed.set()
+    async def leave(self, units: Sequence[Ending | Rest]) -> None:
+        """Commits how runs that nobody executes leave their rows; returns when it has been tried."""
+        if units:
+            await self._begin(self._commit_all(units))
 
     def _finished(self, task: asyncio.Task[bool], run: Run) -> None:
         error = None if task.cancelled() else task.exception()
@@ -195,7 +194,8 @@ class Crew:
                 self._changed.clear()
                 if self._ready:
                     await self._gather()
-                    await self._commit_ready()
+                    ready, self._ready = self._ready, []
+                    await self._commit_all(ready)
                 if not self._tasks and not self._ready:
                     self._settle()
         finally:
@@ -205,10 +205,9 @@ class Crew:
         self._quiet = True
         self._told.set()
 
-    async def _commit_ready(self) -> None:
+    async def _commit_all(self, ready: Sequence[Ending | Rest]) -> None:
         """Commits how runs leave: in bulk, and those that count at a gate one by one, last since they may take
         long. A failure of some does not affect the others."""
-        ready, self._ready = self._ready, []
         gated = [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]
         free = [unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)]
         batches: list[Sequence[Ending | Rest]] = [*pack_units(free), *([unit] for unit in gated)]

@@ -5,7 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ from shared.engine.fire import Due, Fired, Firer
 from shared.engine.invocations import Firing, Invocations
 from shared.engine.removal import Remover
 from shared.engine.slots import LONGEST
-from shared.engine.taking import Taker
+from shared.engine.taking import Taken, Taker
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
 from shared.jobs.model import NewerTimer, Removal, Run
@@ -171,8 +171,10 @@ class Dispatcher:
                 done = set(map(id, part))
                 due = [timer for timer in due if id(timer) not in done]
         finally:
-            await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            await self._hand_over(partition, fired.unlocked)
+            try:
+                await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
+            finally:
+                await self._hand_over(partition, fired.unlocked)
         return fired
 
     async def _part(self, due: Sequence[Due], crew: Crew) -> Sequence[Due]:
@@ -242,34 +244,35 @@ class Dispatcher:
 
     async def _take(self, partition: str, crew: Crew, until: datetime) -> None:
         taken = await self._line.taker.take(partition, crew)
-        if taken.without_slot:
-            if partition in self._lingering:
-                self._lingering[partition] |= taken.without_slot
-                self._shop.slots.look()
-            else:
-                self._lingering[partition] = set(taken.without_slot)
-                crew.beside(self._linger(partition, crew, until))
-            await self._call(partition)
-        elif taken.more and taken.some:
-            await self._line.tickets.send(Ticket(partition))
-        elif taken.more:
-            await self._call(partition)
+        if taken.without_slot and partition in self._lingering:
+            self._lingering[partition] |= taken.without_slot
+            self._shop.slots.look()
+        elif taken.without_slot:
+            self._lingering[partition] = set(taken.without_slot)
+            crew.beside(self._linger(partition, crew, until))
+        await self._call_for_rest(partition, taken)
 
     async def _linger(self, partition: str, crew: Crew, until: datetime) -> None:
         """Takes more as soon as a job that got no slot may have one; at the end calls for what is left."""
-        jobs, more = self._lingering[partition], True
+        jobs = self._lingering[partition]
+        taken = Taken(frozenset(jobs), more=True, some=False)
         try:
             while jobs and await self._opens_to(jobs, until):
                 jobs.clear()
                 taken = await self._line.taker.take(partition, crew)
                 jobs |= taken.without_slot
-                more = taken.more
         except Exception as error:
             _tell("waiting runs could not be taken", partition, error)
-            more = True
+            taken = replace(taken, more=True, some=False)
         finally:
             del self._lingering[partition]
-        if jobs or more:
+        await self._call_for_rest(partition, replace(taken, without_slot=frozenset(jobs)))
+
+    async def _call_for_rest(self, partition: str, taken: Taken) -> None:
+        """Sends a ticket for further runs: at once where taking got on, in 5 seconds where it did not."""
+        if taken.more and taken.some:
+            await self._line.tickets.send(Ticket(partition))
+        elif taken.more or taken.without_slot:
             await self._call(partition)
 
     async def _opens_to(self, jobs: Collection[str], until: datetime) -> bool:

@@ -1,7 +1,7 @@
 """Taking runs that wait for an executor, or whose lock ran out: by turns of their jobs, as far as slots go."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -17,6 +17,7 @@ from shared.jobs.definition import load_definition
 from shared.jobs.model import Idle, Run, Status
 from shared.jobs.plan import ON_TIME
 from shared.jobs.times import duration_text
+from shared.storage.endings import Ending, Rest
 from shared.storage.fair import Candidate, Turns
 from shared.storage.loads import Loads
 from shared.storage.places import idle_place
@@ -37,6 +38,18 @@ class Taken:
 
     without_slot: frozenset[str]
     more: bool
+    some: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What one reading came to: also the jobs of which rows were chosen, and whether there are `further` jobs of
+    which some may have a slot."""
+
+    without_slot: frozenset[str]
+    chosen: Set[str]
+    more: bool
+    further: bool
     some: bool
 
 
@@ -71,21 +84,22 @@ class Taker:
            longer than they may are completed as Missed. 3. The others are locked in one transaction; those that
            wait for a workflow by one each. A crash after it: their locks run out. 4. They start.
 
-        Where none that was chosen can be read, it goes on to those behind; if that is all there are, they are not
-        to be called for again: detection finds them.
+        Where none of the jobs seen may have a slot, or none of the rows chosen can be read, it goes on to those
+        behind. Rows that cannot be read are not to be called for again: detection finds them.
         """
-        tried = set[str]()
+        without_slot, tried = set[str](), set[str]()
         for _ in range(READINGS):
-            taken, chosen = await self._take(partition, crew)
-            tried |= chosen
-            if taken.some or not chosen:
-                return taken
-            if not taken.more and taken.without_slot <= tried:
+            look = await self._take(partition, crew)
+            without_slot |= look.without_slot
+            if look.some:
+                return Taken(frozenset(without_slot), look.more, some=True)
+            tried |= look.chosen
+            if not (look.more or look.without_slot - tried if look.chosen else look.further):
                 break
-        return Taken(taken.without_slot - tried, more=False, some=False)
+        return Taken(frozenset(without_slot - tried), more=look.more and not tried, some=False)
 
-    async def _take(self, partition: str, crew: Crew) -> tuple[Taken, set[str]]:
-        """Likewise, once; and the jobs of which runs were chosen."""
+    async def _take(self, partition: str, crew: Crew) -> "_Look":
+        """Likewise, once."""
         now = self._shop.clock()
         queues = await self._queues(partition, now)
         with self._shop.slots.reserving() as reserved:
@@ -98,12 +112,13 @@ class Taker:
                 found += some
             free: list[Run] = []
             waiting: list[Idle] = []
+            leaving: list[Ending | Rest] = []
             for each in found:
                 run = _run(each)
                 if not is_own(run.service_type):
-                    crew.leave(await handed_back(run, self._shop.leaver, now))
+                    leaving.append(await handed_back(run, self._shop.leaver, now))
                 elif late := self._too_late(run, now):
-                    await self._miss(each, late, now, crew)
+                    leaving.append(await self._missed(each, late, now))
                 elif isinstance(each, Run):
                     free.append(each)
                 else:
@@ -111,8 +126,14 @@ class Taker:
             await self._lock(partition, free, now, crew, reserved)
             for idle in waiting:
                 await self._load(idle, now, crew, reserved)
-        chosen = {row.job_id for queue in queues for row in queue.chosen}
-        return Taken(without_slot, more, some=bool(found)), chosen
+            await crew.leave(leaving)  # their slots are given back only now, lest their rows be chosen once more
+        return _Look(
+            without_slot=without_slot,
+            chosen={row.job_id for queue in queues for row in queue.chosen},
+            more=more,
+            further=self._shop.slots.free > 0 and any(queue.turns.is_cut for queue in queues),
+            some=bool(found),
+        )
 
     async def _queues(self, partition: str, now: datetime) -> list[Queue]:
         runs = self._shop.runs
@@ -174,12 +195,12 @@ class Taker:
         waited = duration_text(timedelta(seconds=(now - run.fired_at) // timedelta(seconds=1)))
         return f"waited for an executor for {waited}, beyond its maxLateness of {duration_text(bound)}"
 
-    async def _miss(self, each: Run | Idle, reason: str, now: datetime, crew: Crew) -> None:
+    async def _missed(self, each: Run | Idle, reason: str, now: datetime) -> Ending:
         run = _run(each)
         log.warning("a run is missed: %s", reason, extra={"action": "missed", **about(run)})
         ended = replace(ended_as(run, now, now, Status.MISSED, reason, {}), attempts=0)
         ending = await self._shop.leaver.ending(run, ended)
-        crew.leave(replace(ending, idle=each if isinstance(each, Idle) else None))
+        return replace(ending, idle=each if isinstance(each, Idle) else None)
 
     async def _load(self, waiting: Idle, now: datetime, crew: Crew, reserved: Reserved) -> None:
         if loaded := await self._loader.take(waiting, self._owner, now + self._shop.lock_duration):

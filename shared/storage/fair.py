@@ -40,12 +40,14 @@ IsEnough = Callable[[Sequence[Candidate]], bool]
 @dataclass(frozen=True, slots=True)
 class Turns:
     """Rows to be taken by turns: the first one of each job, then the second of each, as far as `pages` of keys
-    were seen; and whether there are further ones."""
+    were seen. `is_cut`: it ended before it had come round, so there may be further jobs; `more`: there may be
+    further rows."""
 
     partition: str
     where: str
     rows: Sequence[Candidate]
     pages: Sequence[Sequence[str]]
+    is_cut: bool
     more: bool
 
     @property
@@ -67,15 +69,15 @@ async def by_turns(
     low, high = keys
     begin = _behind(after) if low <= after < high else low
     pages: list[list[Candidate]] = []
-    more = False
+    is_cut = False
     for start, end in ((begin, high), (low, begin)):
-        while start < end and not more:
+        while start < end and not is_cut:
             rows = await table.scan(partition, start, end, limit=PAGE, where=where, select=SEEN)
             pages.append([Candidate(row["RowKey"], row.get("serviceType") or TIMER_JOB) for row in rows])
             if len(rows) < PAGE:
                 break
             start = _behind(pages[-1][-1].key)
-            more = len(pages) >= PAGES or is_enough([row for page in pages for row in page])
+            is_cut = len(pages) >= PAGES or is_enough([row for page in pages for row in page])
     by_job: dict[str, list[Candidate]] = {}
     for row in chain.from_iterable(pages):
         by_job.setdefault(row.job_id, []).append(row)
@@ -84,7 +86,8 @@ async def by_turns(
         where=where,
         rows=[row for turn in zip_longest(*by_job.values()) for row in turn if row],
         pages=[[row.key for row in page] for page in pages],
-        more=more or any(len(page) == PAGE for page in pages),
+        is_cut=is_cut,
+        more=is_cut or any(len(page) == PAGE for page in pages),
     )
 
 

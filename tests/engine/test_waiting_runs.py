@@ -34,7 +34,7 @@ class Hanging:
         return web.Response()
 
 
-async def waiting(at: Bench, job_id: str, number: int, state: bytes = b"") -> None:
+async def waiting(at: Bench, job_id: str, number: int, state: bytes = b"", by_hand: bool = True) -> None:
     """Puts runs of a job into the table as runs that wait for an executor."""
     job = await at.app.admin.get(job_id)
     runs = [
@@ -45,7 +45,7 @@ async def waiting(at: Bench, job_id: str, number: int, state: bytes = b"") -> No
             definition=job.core.definition,
             scheduled=at.clock(),
             fired_at=at.clock(),
-            by_hand=True,
+            by_hand=by_hand,
             state=state,
         )
         for n in range(number)
@@ -99,6 +99,44 @@ async def test_of_runs_that_get_no_slot_no_more_than_keys_are_read(storage: str,
         assert [hit.job for hit in target.hits] == ["z"]
         queries = [line for line in at.requests if "RowKey ge 'run:" in line]
         assert ["$select=RowKey" in line for line in queries] == [True] * 7 + [False]
+        await clear(at)
+
+
+async def test_jobs_that_may_have_no_slot_hide_none_behind_them(storage: str, target: Receiver) -> None:
+    async with bench(storage, PARTITIONS="1", MAX_EXECUTING="120") as at:
+        hanging = [f"hung-{n:02}" for n in range(60)]
+        for job_id in (*hanging, "z"):
+            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+            await waiting(at, job_id, 1 if job_id == "z" else 19)
+        for job_id in hanging:
+            at.app.workshop.slots.add(job_id)
+        async with Crew("00", at.app.workshop, at.clock()) as crew:
+            taken = await at.app.dispatcher._line.taker.take("00", crew)
+        assert [hit.job for hit in target.hits] == ["z"]
+        assert taken.without_slot == set(hanging)
+        await clear(at)
+
+
+async def test_further_runs_are_called_for_at_once_though_a_job_has_no_slot(
+    storage: str, target: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(storage, PARTITIONS="1", MAX_EXECUTING="300") as at:
+        await at.create(id="a", **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+        await waiting(at, "a", 180)
+        sent: list[timedelta] = []
+        send = at.app.store.tickets.send
+
+        async def noted(ticket: Ticket, delay: timedelta = timedelta(0)) -> None:
+            sent.append(delay)
+            await send(ticket, delay)
+
+        monkeypatch.setattr(at.app.store.tickets, "send", noted)
+        hanging = Hanging(target, "a")
+        taking = asyncio.create_task(at.take_runs())
+        await until(lambda: sent)
+        hanging.go.set()
+        await taking
+        assert sent[0] == timedelta(0)
         await clear(at)
 
 
@@ -317,6 +355,22 @@ async def test_what_waited_at_its_jobs_gate_is_not_missed_for_that(
         at.clock.advance(seconds=for_executor)
         await at.take_runs()
         assert len(target.hits) == 2
+
+
+async def test_runs_that_are_missed_are_read_no_more(
+    storage: str, target: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench(storage, PARTITIONS="1", DEFAULT_MAX_LATENESS="PT30S", MAX_EXECUTING="1") as at:
+        for job_id in ("a", "b"):
+            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+            await waiting(at, job_id, 4, by_hand=False)
+        at.clock.advance(seconds=31)
+        await at.take_runs()
+        assert not await at.rows("run")
+        missed = Counter((each.job, each.run) for each in caplog.records if "is missed" in each.message)  # type: ignore[attr-defined]
+        assert set(missed.values()) == {1}
+        assert len(missed) == 8
+        assert not target.hits
 
 
 async def test_missed_by_two_processes_at_once_is_recorded_once(storage: str, target: Receiver) -> None:
