@@ -171,10 +171,8 @@ class Dispatcher:
                 done = set(map(id, part))
                 due = [timer for timer in due if id(timer) not in done]
         finally:
-            try:
-                await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
-            finally:
-                await self._hand_over(partition, fired.unlocked)
+            await self._line.announcer.written(partition, [at for at in fired.dues if at > now], now)
+            await self._hand_over(partition, fired.unlocked)
         return fired
 
     async def _part(self, due: Sequence[Due], crew: Crew) -> Sequence[Due]:
@@ -261,12 +259,12 @@ class Dispatcher:
                 jobs.clear()
                 taken = await self._line.taker.take(partition, crew)
                 jobs |= taken.without_slot
+            await self._call_for_rest(partition, replace(taken, without_slot=frozenset(jobs)))
         except Exception as error:
             _tell("waiting runs could not be taken", partition, error)
-            taken = replace(taken, more=True, some=False)
+            await self._call(partition)
         finally:
             del self._lingering[partition]
-        await self._call_for_rest(partition, replace(taken, without_slot=frozenset(jobs)))
 
     async def _call_for_rest(self, partition: str, taken: Taken) -> None:
         """Sends a ticket for further runs: at once where taking got on, in 5 seconds where it did not."""

@@ -20,8 +20,7 @@ from shared.jobs.times import duration_text
 from shared.storage.endings import Ending, Rest
 from shared.storage.fair import Candidate, Turns
 from shared.storage.loads import Loads
-from shared.storage.places import idle_place
-from shared.storage.rows import run_key
+from shared.storage.places import whole_key
 from shared.storage.table import Refused
 from shared.workflow import registered
 
@@ -42,15 +41,12 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Look:
+class _Look(Taken):
     """What one reading came to: also the jobs of which rows were chosen, and whether there are `further` jobs of
     which some may have a slot."""
 
-    without_slot: frozenset[str]
     chosen: Set[str]
-    more: bool
     further: bool
-    some: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +90,12 @@ class Taker:
             if look.some:
                 return Taken(frozenset(without_slot), look.more, some=True)
             tried |= look.chosen
-            if not (look.more or look.without_slot - tried if look.chosen else look.further):
+            left = look.more or look.without_slot - tried
+            if not (left if look.chosen else look.further):
                 break
         return Taken(frozenset(without_slot - tried), more=look.more and not tried, some=False)
 
-    async def _take(self, partition: str, crew: Crew) -> "_Look":
+    async def _take(self, partition: str, crew: Crew) -> _Look:
         """Likewise, once."""
         now = self._shop.clock()
         queues = await self._queues(partition, now)
@@ -172,7 +169,7 @@ class Taker:
         where not all could be read that were chosen, behind the last one `read`."""
         last = queue.chosen[-1].key if queue.chosen else queue.turns.last
         if read:
-            last = _key(read[-1])
+            last = whole_key(read[-1])
         if last:
             self._last[partition, queue.name] = last
 
@@ -247,7 +244,3 @@ class Taker:
 
 def _run(each: Run | Idle) -> Run:
     return each.run if isinstance(each, Idle) else each
-
-
-def _key(each: Run | Idle) -> str:
-    return idle_place(each) if isinstance(each, Idle) else run_key(each.job_id, each.seq)

@@ -8,9 +8,9 @@ from typing import Any
 from shared.jobs.identity import all_partitions, partition_of
 from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
 from shared.storage.formats import check_format, count_newer, is_newer
-from shared.storage.places import idle_place, placed
+from shared.storage.places import placed, whole_key
 from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row
-from shared.storage.rows import job_key, job_range, prefix_range, run_key
+from shared.storage.rows import job_key, job_range, prefix_range
 from shared.storage.table import MAX_ROWS, Table, Verb, Write, moved
 
 log = logging.getLogger("timerjobs.store")
@@ -80,7 +80,7 @@ class Jobs:
         old_row = timer_row(old)
         writes += moved(old_row["RowKey"] if old_row else "", timer_row(new))
         writes += [write for run in runs for write in placed(run)]
-        writes += [Write(Verb.MERGE, {"RowKey": _whole_key(run), "gated": True}, run.etag) for run in gated]
+        writes += [Write(Verb.MERGE, {"RowKey": whole_key(run), "gated": True}, run.etag) for run in gated]
         writes += [Write(Verb.PUT, past_row(new.id, record, history_limit, mark)) for record in records]
         await self._table.commit(self.partition(new.id), writes)
 
@@ -133,12 +133,6 @@ class Jobs:
             message = "%d jobs of a newer format version are not listed"
             log.warning(message, newer, extra={"action": "leave", "partition": partition, "count": newer})
         return JobPage([read_job(row) for row in found if not is_newer(row)], next_key, len(found))
-
-
-def _whole_key(run: Run | Idle) -> str:
-    if isinstance(run, Idle):
-        return idle_place(run)
-    return run_key(run.job_id, run.seq)
 
 
 def creation(job: Job, mark: str) -> list[Write]:

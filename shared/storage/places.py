@@ -4,7 +4,7 @@ from typing import Any
 
 from shared.jobs.model import FORMAT_VERSION, Idle, Run
 from shared.storage.records import read_whole_run, run_row, whole_run
-from shared.storage.rows import idle_key, load_key, timer_key
+from shared.storage.rows import idle_key, load_key, run_key, timer_key
 from shared.storage.table import Row, Verb, Write
 
 
@@ -23,6 +23,11 @@ def idle_place(idle: Idle) -> str:
     if idle.due is None:
         return load_key(run.service_type, run.job_id, run.seq)
     return timer_key(idle.due, run.job_id, run.seq)
+
+
+def whole_key(run: Run | Idle) -> str:
+    """The key of the row that holds all of a run, whether it is in somebody's memory or not."""
+    return idle_place(run) if isinstance(run, Idle) else run_key(run.job_id, run.seq)
 
 
 def placed(run: Run) -> list[Write]:

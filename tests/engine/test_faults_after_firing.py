@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from aiohttp import web
 
+from shared.engine.crew import Crew
+from shared.engine.taking import Taken
 from shared.storage.tickets import Ticket
 from tests.engine.conftest import Collected
 from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job, until
@@ -188,6 +190,23 @@ async def test_when_who_waits_for_slots_takes_runs(
     hidden = [ticket for ticket, delay in stage.sent if delay == HIDDEN]
     assert hidden == ([Ticket("00")] if fails is reading else [])
     await stage.recovers("slow-1", "slow-2", "waits")
+
+
+async def test_when_who_waits_for_slots_calls_for_the_rest(
+    stage: Stage, collected: Collected, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = stage.at
+    outcomes = iter([Taken(frozenset({"a"}), more=False, some=False), Taken(frozenset(), more=True, some=True)])
+
+    async def take(partition: str, crew: Crew) -> Taken:
+        return next(outcomes)
+
+    monkeypatch.setattr(at.app.dispatcher._line.taker, "take", take)
+    stage.fails(lambda line: "/messages" in line)
+    await at.app.dispatcher.take_runs("00")
+    assert "waiting runs could not be taken" in caplog.text
+    assert collected()["faults"] == 1
+    assert not at.app.dispatcher._lingering
 
 
 async def test_when_runs_are_completed_until_their_locks_have_run_out(

@@ -84,18 +84,24 @@ async def test_one_job_has_its_turn_however_many_runs_of_another_wait(storage: s
         await clear(at)
 
 
+async def hung(at: Bench, target: Receiver, number: int) -> set[str]:
+    """60 jobs that may have no further slot, `number` runs of each waiting; and one run of `z`, behind them."""
+    hanging = {f"hung-{n:02}" for n in range(60)}
+    for job_id in (*hanging, "z"):
+        await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
+        await waiting(at, job_id, 1 if job_id == "z" else number)
+    for job_id in hanging:
+        at.app.workshop.slots.add(job_id)
+    return hanging
+
+
 async def test_of_runs_that_get_no_slot_no_more_than_keys_are_read(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="120") as at:
-        hanging = [f"hung-{n:02}" for n in range(60)]
-        for job_id in (*hanging, "z"):
-            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
-            await waiting(at, job_id, 1 if job_id == "z" else 10)
-        for job_id in hanging:
-            at.app.workshop.slots.add(job_id)
+        hanging = await hung(at, target, 10)
         at.requests.clear()
         async with Crew("00", at.app.workshop, at.clock()) as crew:
             taken = await at.app.dispatcher._line.taker.take("00", crew)
-        assert taken.without_slot == set(hanging)
+        assert taken.without_slot == hanging
         assert [hit.job for hit in target.hits] == ["z"]
         queries = [line for line in at.requests if "RowKey ge 'run:" in line]
         assert ["$select=RowKey" in line for line in queries] == [True] * 7 + [False]
@@ -104,33 +110,22 @@ async def test_of_runs_that_get_no_slot_no_more_than_keys_are_read(storage: str,
 
 async def test_jobs_that_may_have_no_slot_hide_none_behind_them(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="120") as at:
-        hanging = [f"hung-{n:02}" for n in range(60)]
-        for job_id in (*hanging, "z"):
-            await at.create(id=job_id, **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
-            await waiting(at, job_id, 1 if job_id == "z" else 19)
-        for job_id in hanging:
-            at.app.workshop.slots.add(job_id)
+        hanging = await hung(at, target, 19)
         async with Crew("00", at.app.workshop, at.clock()) as crew:
             taken = await at.app.dispatcher._line.taker.take("00", crew)
         assert [hit.job for hit in target.hits] == ["z"]
-        assert taken.without_slot == set(hanging)
+        assert taken.without_slot == hanging
         await clear(at)
 
 
 async def test_further_runs_are_called_for_at_once_though_a_job_has_no_slot(
-    storage: str, target: Receiver, monkeypatch: pytest.MonkeyPatch
+    storage: str, target: Receiver
 ) -> None:
     async with bench(storage, PARTITIONS="1", MAX_EXECUTING="300") as at:
         await at.create(id="a", **http_job(target.url, every=36000, start=NOON + timedelta(hours=1)))
         await waiting(at, "a", 180)
         sent: list[timedelta] = []
-        send = at.app.store.tickets.send
-
-        async def noted(ticket: Ticket, delay: timedelta = timedelta(0)) -> None:
-            sent.append(delay)
-            await send(ticket, delay)
-
-        monkeypatch.setattr(at.app.store.tickets, "send", noted)
+        at.wire.mail = lambda ticket, delay: sent.append(delay)
         hanging = Hanging(target, "a")
         taking = asyncio.create_task(at.take_runs())
         await until(lambda: sent)
