@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import ClassVar, NamedTuple
 
+MAX_TOLD = 100
+"""Faults of one input that are looked for and told; it is not read on after so many."""
+
 
 class Fault(NamedTuple):
     """One thing wrong with an input.

@@ -59,6 +59,7 @@ from shared.storage.jobs import Jobs
 from shared.storage.ledger import Ledger
 from shared.storage.loads import Loads
 from shared.storage.outbox import Outbox
+from shared.storage.run_list import RunList
 from shared.storage.runs import Runs
 from shared.storage.table import Table, service_errors
 from shared.storage.tickets import Tickets
@@ -90,6 +91,7 @@ class Store:
     jobs: Jobs
     timers: Timers
     runs: Runs
+    run_list: RunList
     ledger: Ledger
     tickets: Tickets
     loads: Loads
@@ -142,7 +144,8 @@ async def build(
             table=table,
             jobs=Jobs(table, settings.partitions),
             timers=Timers(table),
-            runs=Runs(table, settings.partitions),
+            runs=(runs := Runs(table, settings.partitions)),
+            run_list=RunList(table, settings.partitions, runs),
             ledger=Ledger(table),
             tickets=Tickets(queue_client, clock),
             loads=Loads(table),
@@ -238,7 +241,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
     events = Events(parts.outbox)
     admin = Admin(store.jobs, store.runs, remover, announcer, parts.policy, events, store.hosts)
     keeps = settings.instance_completion_action == "DeleteNothing"
-    handwork = Handwork(admin, store.jobs, store.runs, announcer, events, keeps)
+    handwork = Handwork(admin, store.jobs, store.runs, store.run_list, announcer, events, keeps)
     loader = Loader(store.loads, store.runs)
     lease = settings.host_lock_renewal_period + GRACE
     longest_lock = max(settings.lock_duration, lease)
@@ -296,7 +299,7 @@ def _assemble(settings: Settings, store: Store, parts: _Parts, clock: Clock, clo
         api=Api(
             jobs=JobRoutes(admin, store.jobs, search, clock, settings.max_body),
             bulk=BulkRoute(Bulk(admin, handwork, store.jobs, announcer), clock, settings.max_body),
-            runs=RunRoutes(admin, handwork, store.runs, clock),
+            runs=RunRoutes(admin, handwork, store.run_list, clock),
             template=TemplateRoute(admin, store.jobs, clock, settings.max_body, parts.template_action),
             preview=PreviewRoute(clock, settings.max_body),
             health=HealthRoute(store.jobs, store.timers, store.ledger, thresholds, clock),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def documented() -> dict[str, Any]:
 
 
 def hold_to_document(api: Api, operation: Operation, response: Response) -> Response:
-    """The answer, if the document has one like it for this operation."""
+    """The answer, if the document has one like it for this operation; a page, which is bytes, as JSON."""
     method: Any = operation
     owner = next(name for name in api.__slots__ if getattr(api, name) is method.__self__)
     described = documented().get(f"{owner}.{method.__name__}")
@@ -60,6 +61,8 @@ def hold_to_document(api: Api, operation: Operation, response: Response) -> Resp
         ((media_type, media),) = answer["content"].items()
         assert response.headers.get("Content-Type", "application/json").split(";")[0] == media_type
         assert holds(response.content().decode(), media_type, media)
+        if isinstance(response.body, bytes) and media_type == "application/json":
+            return replace(response, body=json.loads(response.body))
     else:
         assert response.body is None
     return response

@@ -8,7 +8,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 # Each may import what stands before it, and itself.
-ORDER = ["errors", "expressions", "recurrence", "jobs", "workflow", "settings", "metrics", "storage", "engine"]
+ORDER = [
+    "errors",
+    "expressions",
+    "recurrence",
+    "jobs",
+    "workflow",
+    "settings",
+    "metrics",
+    "giving_way",
+    "storage",
+    "engine",
+]
 ORDER += ["web", "clients", "wiring", "entry", "function_app"]
 AZURE_ROOMS = ("shared/storage/", "shared/engine/actions/")
 AZURE_IN = (*AZURE_ROOMS, "shared/clients.py", "shared/wiring.py", "shared/entry.py", "function_app.py")

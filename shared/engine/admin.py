@@ -18,7 +18,8 @@ from shared.engine.opening import run_of
 from shared.engine.policy import Policy
 from shared.engine.removal import Remover
 from shared.errors import Conflict, NewerFormat, NotFound, PreconditionFailed, Unavailable
-from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replacement
+from shared.giving_way import give_way
+from shared.jobs.asking import asked_before, id_asked, parse_for, raised, replacement, unchanged_schedule
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import request_text
 from shared.jobs.identity import new_id
@@ -82,18 +83,22 @@ class Admin:
             raise NotFound(f"there is no job {job_id!r}")
         return job
 
-    def draft(self, body: Any, now: datetime, job_id: str | None = None) -> tuple[Job, JobBody]:
+    async def draft(self, body: Any, now: datetime, job_id: str | None = None) -> tuple[Job, JobBody]:
         """The new job that a request asks for, of this id if one is given; it is not stored yet.
 
         Raises InvalidInput, TooLarge.
         """
+        await give_way()
         asked = parse_for(job_id, body, floor_second(now))
+        await give_way()
         self._policy.check(asked, now)
-        return created(job_id or asked.id or new_id(), asked.definition, asked.state or State.ENABLED, now), asked
+        job = created(job_id or asked.id or new_id(), asked.definition, asked.state or State.ENABLED, now)
+        await give_way()
+        return job, asked
 
     async def create(self, body: Any, now: datetime) -> Job:
         """CreateTimerJob: a new job. Raises InvalidInput, TooLarge; Conflict if the id exists."""
-        job, _ = self.draft(body, now)
+        job, _ = await self.draft(body, now)
         return await self.insert(job, now)
 
     async def create_once(self, key: str, body: Any, now: datetime) -> tuple[Job, bool]:
@@ -108,7 +113,7 @@ class Admin:
             existing = await self._standing(job_id) if job_id else None
             if existing is not None:
                 return asked_before(existing, key, body), False
-            job, asked = self.draft(body, now, job_id)
+            job, asked = await self.draft(body, now, job_id)
             job = replace(job, request=request_text(key, asked))
             if await self._insert(job, now):
                 return job, True
@@ -137,11 +142,15 @@ class Admin:
             old = await self._standing(job_id)
             conditions.check(old)
             if old is None:
-                new, _ = self.draft(body, now, job_id)
+                new, _ = await self.draft(body, now, job_id)
                 if await self._insert(new, now):
                     return new, True
                 continue
-            change, asked = replacement(old, body, now, replay)
+            await give_way()
+            unchanged = None if replay else unchanged_schedule(old, body)
+            await give_way()
+            change, asked = replacement(old, unchanged, body, now, replay)
+            await give_way()
             self._policy.check(asked, now)
             await self.note_types([change.job])
             if change.job == old or await self._commit(old, change, now):

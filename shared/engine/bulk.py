@@ -17,7 +17,6 @@ from shared.storage.jobs import Jobs, creation
 from shared.storage.table import Refused, Write, pack_units
 
 AT_ONCE = 16  # operations and transactions under way
-BREATH = 20  # jobs read before others get their turn in this process
 ANYHOW = Conditions()
 
 
@@ -88,12 +87,10 @@ class Bulk:
         drafts: list[_Draft] = []
         others: list[Order] = []
         mark = uuid4().hex
-        for number, order in enumerate(orders, 1):
-            if number % BREATH == 0:
-                await asyncio.sleep(0)
+        for order in orders:
             try:
                 if order.op == "put":
-                    job, _ = self._admin.draft(order.body, now, order.job_id)
+                    job, _ = await self._admin.draft(order.body, now, order.job_id)
                     order.job_id = job.id
                     if job.state is not State.COMPLETED:
                         drafts.append(_Draft(order, job, mark))

@@ -12,6 +12,7 @@ from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.engine.logs import about_timer
 from shared.errors import NewerFormat
+from shared.giving_way import give_way
 from shared.jobs.model import BadTimer, Baton, Idle, Run
 from shared.jobs.times import json_text
 from shared.storage.runs import Runs
@@ -77,6 +78,7 @@ class Firer:
     async def _aim(self, timer: Due, this: Pass, fired: Fired) -> _Aimed | None:
         """The shot of a timer; None if it cannot be planned, and is set aside, or if its job's row is of a newer
         format, and it is left where it is."""
+        await give_way()
         try:
             return _Aimed(timer, await self._aimer.aim(timer, this))
         except StoreFailed:

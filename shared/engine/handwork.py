@@ -12,7 +12,7 @@ from shared.engine.contention import TRIES, pause
 from shared.engine.events import Events
 from shared.engine.opening import gate_change, run_of
 from shared.errors import Conflict, NotFound, Unavailable
-from shared.jobs.definition import load_definition
+from shared.jobs.definition import history_limit_of, load_definition
 from shared.jobs.gate import hand_place, is_full, without
 from shared.jobs.instance import steps_of
 from shared.jobs.model import Ended, Idle, Job, Run, State, Status, Stretch, Waiting, Window
@@ -21,6 +21,7 @@ from shared.jobs.times import floor_second, from_row_text, row_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending
 from shared.storage.jobs import Jobs
+from shared.storage.run_list import RunList
 from shared.storage.runs import Runs
 from shared.storage.table import Refused
 
@@ -29,11 +30,19 @@ class Handwork:
     """Runs made and ended by hand, each by one conditional transaction. `keeps`: history has those ended."""
 
     def __init__(
-        self, admin: Admin, jobs: Jobs, runs: Runs, announcer: Announcer, events: Events, keeps: bool = True
+        self,
+        admin: Admin,
+        jobs: Jobs,
+        runs: Runs,
+        run_list: RunList,
+        announcer: Announcer,
+        events: Events,
+        keeps: bool = True,
     ) -> None:
         self._admin = admin
         self._jobs = jobs
         self._runs = runs
+        self._list = run_list
         self._announcer = announcer
         self._events = events
         self._keeps = keeps
@@ -64,17 +73,12 @@ class Handwork:
 
     async def _ended(self, job_id: str, seq: int) -> Ended | Stretch:
         job = await self._admin.get(job_id)
-        for record in await self._runs.history(job_id):
-            if record.seq == seq:
-                return record
-        if await self._is_under_way(job, seq):
+        found = await self._list.one(job_id, seq, history_limit_of(job.core.definition))
+        if isinstance(found, Ended | Stretch):
+            return found
+        if found or any(place.seq == seq for place in job.gate.waiting):
             raise Conflict(f"run {seq} has not ended")
         raise NotFound(f"job {job_id!r} has no run {seq}")
-
-    async def _is_under_way(self, job: Job, seq: int) -> bool:
-        if any(place.seq == seq for place in job.gate.waiting):
-            return True
-        return bool(await self._runs.get(job.id, seq) or await self._runs.idle(job.id, seq))
 
     async def _start(
         self, job_id: str, now: datetime, scheduled: Callable[[Job], datetime], window: Window | None = None

@@ -61,8 +61,7 @@ class Policy:
 
 def _wait_faults(inputs: Mapping[str, Any], now: datetime) -> list[Fault]:
     """What is wrong with a wait whose end is known already; one that expressions give is checked when it runs."""
-    values = [value for part in inputs.values() for value in part.values()]
-    if any(isinstance(value, str) and holds_expression(value) for value in values):
+    if holds_expression(inputs):
         return []
     try:
         wait_until(inputs, SHORTEST_MONTHS if "interval" in inputs else now)

@@ -13,6 +13,7 @@ from shared.engine.logs import about
 from shared.engine.perform import ended_as
 from shared.engine.slots import Reserved
 from shared.engine.workflows import is_own
+from shared.giving_way import give_way
 from shared.jobs.definition import load_definition
 from shared.jobs.model import Idle, Run, Status
 from shared.jobs.plan import ON_TIME
@@ -111,6 +112,7 @@ class Taker:
             waiting: list[Idle] = []
             leaving: list[Ending | Rest] = []
             for each in found:
+                await give_way()
                 run = _run(each)
                 if not is_own(run.service_type):
                     leaving.append(await handed_back(run, self._shop.leaver, now))

@@ -48,10 +48,12 @@ def parse_for(job_id: str | None, body: Any, created_at: datetime) -> JobBody:
     return asked
 
 
-def replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
-    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing."""
+def replacement(old: Job, asked: JobBody | None, body: Any, now: datetime, replay: bool) -> tuple[Change, JobBody]:
+    """What a PUT makes of a job (L4 to L6): equal, if it changes nothing.
+
+    `asked` is what its `body` asks if its schedule goes on (see `unchanged_schedule`); None: it begins anew.
+    """
     records: tuple[Stretch, ...] = ()
-    asked = None if replay else _unchanged_schedule(old, body)
     if asked is not None:
         packed = pack_definition(asked.definition)
         job = old if packed == old.core.definition else redefined(old, packed, now)
@@ -67,7 +69,7 @@ def replacement(old: Job, body: Any, now: datetime, replay: bool) -> tuple[Chang
     return replace(change, job=raised(change.job, now), records=records + change.records), asked
 
 
-def _unchanged_schedule(old: Job, body: Any) -> JobBody | None:
+def unchanged_schedule(old: Job, body: Any) -> JobBody | None:
     """What is asked, if its schedule is that of the old definition as it was anchored (L4, L6); else None."""
     try:
         asked = parse_for(old.id, body, old.core.anchor)

@@ -10,8 +10,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 from shared.errors import Fault
-from shared.expressions import Function, Path, Signature, Whole, check
+from shared.expressions import Function, Lengths, Path, Signature, Whole, check, step
+from shared.jobs.fields import MAX_HEADER, MAX_HEADERS, MAX_MESSAGE, MAX_SENT, MAX_URI, holds_expression
 from shared.jobs.model import Ended, Run, Status, Stretch, Window
+from shared.jobs.request import MAX_ACTIONS
 from shared.jobs.times import from_row_text, json_text, key_text
 
 # The statuses of which an event tells when a run, or a stretch, ends with them.
@@ -31,7 +33,7 @@ class Completion(NamedTuple):
 
 
 def check_inputs(actions: Any, parameters: Any, has_windows: bool) -> list[Fault]:
-    """What is wrong with the expressions in the actions' inputs, paths starting at `actions`.
+    """What is wrong with the expressions in the actions' inputs, up to what is told; paths start at `actions`.
 
     `actions` and `parameters` are as a request has them, whatever their shape: what is not an action holds no
     inputs, what is not an object no parameters. `has_windows`: whether the trigger is a SlidingWindow.
@@ -42,12 +44,43 @@ def check_inputs(actions: Any, parameters: Any, has_windows: bool) -> list[Fault
         "trigger": trigger,
         "workflow": Signature(paths=_RUN_NAME),
     }
+    if not isinstance(actions, dict) or len(actions) > MAX_ACTIONS:
+        return []
+    inputs = {name: {"inputs": a.get("inputs")} for name, a in actions.items() if isinstance(a, dict)}
+    if faults := check(inputs, signatures, "actions"):
+        return faults
+    known = {"parameters": _parameters(parameters)} if isinstance(parameters, Mapping) else {}
+    lengths = Lengths(signatures, known)
     return [
-        fault
-        for name, action in (actions.items() if isinstance(actions, Mapping) else ())
-        if isinstance(action, Mapping)
-        for fault in check({name: {"inputs": action.get("inputs")}}, signatures, "actions")
+        fault.under(f"actions.{step(name)}.inputs")
+        for name, action in inputs.items()
+        if isinstance(action["inputs"], dict)
+        for fault in _length_faults(action["inputs"], lengths)
     ]
+
+
+def _length_faults(inputs: Mapping[str, Any], lengths: Lengths) -> list[Fault]:
+    """What is too long to be sent, with the values of expressions that are known; of plain texts others tell."""
+    headers = inputs.get("headers")
+    parts: list[tuple[str, Any, int]] = [
+        (f"headers.{step(name)}", value, MAX_HEADER)
+        for name, value in (headers.items() if isinstance(headers, dict) else ())
+    ]
+    parts += [
+        ("headers", headers, MAX_HEADERS),
+        ("uri", [inputs.get("uri"), inputs.get("queries")], MAX_URI),
+        ("body", inputs.get("body"), MAX_SENT),
+        ("message", inputs.get("message"), MAX_MESSAGE),
+    ]
+    return [
+        Fault(field, f"has at least {length} characters with the values of its expressions; the limit is {most}")
+        for field, value, most in parts
+        if holds_expression(value) and (length := lengths.least(value)) > most
+    ]
+
+
+def _parameters(values: Mapping[str, Any]) -> Function:
+    return Function(arguments=values, call=values.__getitem__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +132,7 @@ class RunContext:
         """
         properties = {**self._times(), "outputs": self._bounds()}
         return {
-            "parameters": Function(arguments=self.parameters, call=self.parameters.__getitem__),
+            "parameters": _parameters(self.parameters),
             "trigger": Function(paths=_TIMES + _WINDOWS, call=lambda: Whole(self.event(), properties)),
             "workflow": Function(paths=_RUN_NAME, call=lambda: {"run": {"name": self.run_name}}),
         }

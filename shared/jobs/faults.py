@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from shared.errors import Fault
+from shared.errors import MAX_TOLD, Fault
 
 # What the models' own checks find; the fields in braces are the error's context.
 _REASONS = {
@@ -32,11 +32,12 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def read_model(model: type[M], value: Any, path: str = "") -> tuple[M | None, list[Fault]]:
-    """The value, which stands at `path` of the body, as a model; or what is wrong with it."""
+    """The value, which stands at `path` of the body, as a model; or what is wrong with it, up to what is told."""
     try:
         return model.model_validate(value), []
     except ValidationError as error:
-        return None, [_fault_of(details, path) for details in error.errors()]
+        found = error.errors(include_url=False, include_input=False)
+        return None, [_fault_of(details, path) for details in found[:MAX_TOLD]]
 
 
 def and_faults(told: list[Fault], later: list[Fault]) -> list[Fault]:

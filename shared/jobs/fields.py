@@ -22,12 +22,13 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from shared.errors import InvalidInput
 from shared.jobs.identity import ID, check_id
 from shared.jobs.times import duration_text
 from shared.recurrence import parse_duration
+from shared.recurrence.models import few_unknown, names_of
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _OWN_HEADER = re.compile(
@@ -39,9 +40,16 @@ _PLATFORM_HEADER = re.compile(
     r"(?i)x-identity-header|metadata(-flavor)?|x-google-metadata-request|x-aws-ec2-metadata-.*"
     r"|x-ms-client-principal(-.*)?|x-ms-token-.*"
 )
+_HEADER_VALUE = re.compile(r"[\t -~]*")
 _OPENING = re.compile(r"@@\{|@\{")
 QUEUE_NAME = re.compile(r"(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*")
 MAX_URI = 8192
+MAX_HEADER = 8192
+MAX_HEADERS = 32768  # names and values of all
+MAX_SENT = 1024 * 1024
+"""Bytes of a body."""
+MAX_MESSAGE = 48 * 1024
+"""Bytes of UTF-8: what a queue's message of 64 KiB holds in base64."""
 # For those who read the schema: what a regular expression can say of such texts.
 DURATION = r"^P([0-9]+W|([0-9]+D)?(T([0-9]+H)?([0-9]+M)?([0-9]+S)?)?)$"
 INSTANT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,7})?)?Z$"
@@ -72,6 +80,23 @@ class Bounds:
         reason = f"must be an integer from {self._low} to {self._high}"
         bounds = Field(ge=self._low, le=self._high)
         return handler.generate_schema(Annotated[int, bounds, told_as(reason)])
+
+
+class AtMost:
+    """For Annotated[dict, …]: an object of at most `count` members. They are counted before one is looked at."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def check(value: Any) -> Any:
+            if isinstance(value, dict) and len(value) > self._count:
+                bound = {"max_length": self._count}
+                raise PydanticCustomError("too_long", "has too many members: the limit is {max_length}", bound)
+            return value
+
+        bounded = {**handler(source), "max_length": self._count}
+        return core_schema.no_info_before_validator_function(check, bounded)
 
 
 class Lasting:
@@ -107,8 +132,16 @@ class OfModel:
         return handler(self._model.__pydantic_core_schema__)
 
 
-def holds_expression(text: str) -> bool:
-    """Whether a text's value is known only when the action runs."""
+def holds_expression(value: Any) -> bool:
+    """Whether a JSON value, or a text in it, is known only when the action runs."""
+    if isinstance(value, dict):
+        return any(map(holds_expression, value.values()))
+    if isinstance(value, list):
+        return any(map(holds_expression, value))
+    return isinstance(value, str) and "@" in value and _has_opening(value)
+
+
+def _has_opening(text: str) -> bool:
     if text.startswith("@") and not text.startswith("@@"):
         return True
     plain = text if text.startswith("@@{") else text.removeprefix("@@")
@@ -167,8 +200,15 @@ def check_header_name(name: str) -> str:
 
 
 def check_header_value(value: str) -> str:
-    """What a header can carry."""
-    if not holds_expression(value) and any(c != "\t" and not 32 <= ord(c) < 127 for c in value):
+    """What a header can carry, or a text that expressions make one."""
+    return value if holds_expression(value) else plain_header_value(value)
+
+
+def plain_header_value(value: str) -> str:
+    """What a header can carry. Raises ValueError, which says what is wrong with it."""
+    if len(value) > MAX_HEADER:
+        raise ValueError(f"must be at most {MAX_HEADER} characters long")
+    if not _HEADER_VALUE.fullmatch(value):
         raise ValueError("holds characters that a header cannot carry")
     return value
 
@@ -202,5 +242,6 @@ class Model(BaseModel):
     def _null_is_absent(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        names = {field.alias for field in cls.model_fields.values()}
-        return {name: value for name, value in given.items() if value is not None or name not in names}
+        names = names_of(cls)
+        told = few_unknown(given, cls)
+        return {name: value for name, value in told.items() if value is not None or name not in names}

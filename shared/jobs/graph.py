@@ -2,27 +2,30 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from typing import Any
 
-from shared.errors import Fault
+from shared.errors import MAX_TOLD, Fault
 from shared.jobs.faults import step_name
 from shared.jobs.request import MAX_ACTIONS
 
 
 def order_faults(actions: Any) -> list[Fault]:
-    """What is wrong with the actions' `runAfter`: unknown names, and circles.
+    """What is wrong with the actions' `runAfter`: unknown names, as far as they are told, and circles.
 
     `actions` is as a request has it; of what has not its shape, and of too many, nothing is said.
     """
     if not isinstance(actions, dict) or len(actions) > MAX_ACTIONS:
         return []
     after = {name: _before(action) for name, action in actions.items()}
-    faults = [
+    unknown = (
         Fault(f"actions.{step_name(name)}.runAfter.{step_name(before)}", "is no action of this job")
         for name, names in after.items()
         for before in names
         if before not in actions
-    ]
+    )
+    faults = list(islice(unknown, MAX_TOLD))
+    after = {name: [before for before in names if before in actions] for name, names in after.items()}
     for circle in _circles(after):
         reason = f"runs in a circle: {' after '.join(map(step_name, circle))}"
         faults.append(Fault(f"actions.{step_name(circle[0])}.runAfter", reason))

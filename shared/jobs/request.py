@@ -24,6 +24,7 @@ from shared.jobs.fields import (
     JOB_ID,
     QUEUE_NAME,
     URI_OR_EXPRESSION,
+    AtMost,
     Bounds,
     Lasting,
     Model,
@@ -42,6 +43,7 @@ from shared.jobs.instance import PATH, SERVICE_TYPE, Activation, check_service_t
 from shared.jobs.model import TIMER_JOB
 from shared.jobs.times import duration_text
 from shared.recurrence import Recurrence, parse_duration
+from shared.recurrence.models import SOME, FirstFault
 
 MAX_TIMEOUT = timedelta(minutes=5)
 MAX_HISTORY = 1000
@@ -118,8 +120,8 @@ class HttpInputs(Model):
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
     uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri), matching(URI_OR_EXPRESSION)]
-    headers: Annotated[dict[HeaderName, HeaderValue], Field(max_length=50), AfterValidator(name_once)] = {}
-    queries: Annotated[dict[str, QueryValue], Field(max_length=100)] = {}
+    headers: Annotated[dict[HeaderName, HeaderValue], AtMost(50), AfterValidator(name_once)] = {}
+    queries: Annotated[dict[str, QueryValue], AtMost(100)] = {}
     body: JsonValue = None
     retry_policy: Annotated[NoRetry | FixedRetry | ExponentialRetry, Field(discriminator="type")] | None = None
     authentication: Annotated[Identity | Raw, Field(discriminator="type")] | None = None
@@ -179,8 +181,8 @@ class ActionConfiguration(Model):
 class _Action(Model):
     run_after: (
         Annotated[
-            dict[str, Annotated[list[Literal["Succeeded", "Failed", "Skipped", "TimedOut"]], Field(min_length=1)]],
-            Field(max_length=MAX_ACTIONS),
+            dict[str, Annotated[list[Literal["Succeeded", "Failed", "Skipped", "TimedOut"]], FirstFault(), SOME]],
+            AtMost(MAX_ACTIONS),
         ]
         | None
     ) = None
@@ -269,12 +271,12 @@ class JobRequest(Model):
 
     id: Annotated[str, AfterValidator(check_job_id), Field(json_schema_extra=JOB_ID)] | None = None
     description: Annotated[str, Field(max_length=4096)] | None = None
-    tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], Field(max_length=50)] | None = None
+    tags: Annotated[dict[TagName, Annotated[str, Field(max_length=256)]], AtMost(50)] | None = None
     # Completed: as an answer said it; changes nothing. None: Enabled, or Suspended if the job is.
     state: Literal["Enabled", "Suspended", "Disabled", "Completed"] | None = None
     trigger: Trigger
     # None: the runs are those of a host of another service type.
-    actions: Annotated[dict[ActionName, AnyAction], Field(min_length=1, max_length=MAX_ACTIONS)] | None = None
+    actions: Annotated[dict[ActionName, AnyAction], SOME, AtMost(MAX_ACTIONS)] | None = None
     parameters: dict[str, JsonValue] | None = None
     service_type: Annotated[
         str, AfterValidator(check_service_type), matching(f"^(?!Any$){SERVICE_TYPE.pattern}$")

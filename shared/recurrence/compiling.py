@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from shared.errors import Fault, InvalidInput
+from shared.errors import MAX_TOLD, Fault, InvalidInput
 from shared.recurrence.expressions import evaluate
 from shared.recurrence.instants import (
     DAY,
@@ -137,9 +138,9 @@ def _delay(trigger: Mapping[str, Any], kind: str, faults: list[Fault]) -> int:
     if not isinstance(inputs, Mapping):
         faults.append(Fault("inputs", "must be an object"))
         return 0
-    for name, value in inputs.items():
-        if value is not None and (name != "delay" or kind != "SlidingWindow"):
-            faults.append(Fault(f"inputs.{name}", f"a trigger of type {kind} has no such input"))
+    unknown = (n for n, v in inputs.items() if v is not None and (n != "delay" or kind != "SlidingWindow"))
+    reason = f"a trigger of type {kind} has no such input"
+    faults += [Fault(f"inputs.{name}", reason) for name in islice(unknown, MAX_TOLD)]
     delay = inputs.get("delay") if kind == "SlidingWindow" else None
     if delay is None:
         return 0

@@ -5,13 +5,13 @@ inside a text becomes text; `@@` at the start stands for a plain `@`, and so doe
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from shared.errors import Fault
-from shared.expressions import Function, Refused, UnknownArgument, render, shortened
+from shared.errors import MAX_TOLD, Fault
+from shared.expressions import Budget, Enough, Function, Overspent, Refused, UnknownArgument, render, shortened
 
 _JSON = partial(json.dumps, ensure_ascii=False)
 
@@ -35,36 +35,47 @@ class Evaluation:
 def evaluate(value: Any, parameters: Mapping[str, Any], path: str) -> Evaluation:
     """Replace the expressions in a JSON value; paths in faults start at `path` and stop at a list.
 
-    The value itself is left as it is; what holds no expression comes back equal.
+    The value itself is left as it is; what holds no expression comes back equal. What has more expressions than a
+    schedule has use for, or larger values, is at fault as a whole.
     """
     functions = {"parameters": Function(arguments=parameters, call=parameters.__getitem__)}
     result = Evaluation()
-    result.value = _walk(value, functions, path, result)
+    budget = Budget(steps=1000, characters=64 * 1024)
+
+    def rendered(text: str) -> Any:
+        return render(text, functions, budget, _JSON)
+
+    try:
+        result.value = _walk(value, rendered, path, result)
+    except Overspent as overspent:
+        result.fail(path, Fault(path, str(overspent)))
+    except Enough:
+        result.failed.append(path)
     return result
 
 
-def _walk(
-    value: Any, functions: Mapping[str, Function], path: str, result: Evaluation, listed: bool = False
-) -> Any:
+def _walk(value: Any, rendered: Callable[[str], Any], path: str, result: Evaluation, listed: bool = False) -> Any:
     """`listed`: within a list, where whatever fails does so at the list's own path."""
     if isinstance(value, str):
-        return _text(value, functions, path, result)
-    if isinstance(value, Mapping):
-        return {
-            k: _walk(v, functions, path if listed else f"{path}.{k}", result, listed) for k, v in value.items()
-        }
+        return _text(value, rendered, path, result)
+    if isinstance(value, dict):
+        return {k: _walk(v, rendered, path if listed else f"{path}.{k}", result, listed) for k, v in value.items()}
     if isinstance(value, list):
-        return [_walk(item, functions, path, result, listed=True) for item in value]
+        return [_walk(item, rendered, path, result, listed=True) for item in value]
     return value
 
 
-def _text(text: str, functions: Mapping[str, Function], path: str, result: Evaluation) -> Any:
+def _text(text: str, rendered: Callable[[str], Any], path: str, result: Evaluation) -> Any:
     if "@" not in text:
         return text
     try:
-        return render(text, functions, _JSON)
+        return rendered(text)
+    except Overspent:
+        raise
     except UnknownArgument as unknown:
         result.fail(path, Fault("parameters", f"there is no parameter '{shortened(unknown.argument)}'"))
     except Refused as refused:
         result.fail(path, Fault(path, str(refused)))
+    if len(result.faults) == MAX_TOLD:
+        raise Enough
     return None

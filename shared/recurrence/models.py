@@ -4,14 +4,46 @@ What properties mean for each other is checked in `reading`. Names are those of 
 """
 
 import re
+from collections.abc import Mapping
+from itertools import islice
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from shared.errors import MAX_TOLD
 
 _DECIMAL = re.compile(r"-?[0-9]{1,18}")
-_SOME = Field(min_length=1)  # V10
+SOME = Field(min_length=1)  # V10
+
+
+class FirstFault:
+    """For Annotated[list or tuple, …]: behind the first member that is wrong no further one is looked at."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return {**handler(source), "fail_fast": True}
+
+
+def names_of(model: type[BaseModel]) -> set[str]:
+    """A model's properties, by their names in JSON."""
+    return {field.alias or name for name, field in model.model_fields.items()}
+
+
+def few_unknown(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The properties given that a model has, and of the others as many as are told."""
+    names = names_of(model)
+    known = {name: value for name, value in given.items() if name in names}
+    unknown = ((name, value) for name, value in given.items() if name not in names)
+    return known | dict(islice(unknown, MAX_TOLD))
 
 
 def _integer(value: Any) -> int:
@@ -45,10 +77,16 @@ def _in_any_case(names: Any) -> BeforeValidator:
 
 
 def _one_or_more(item: Any) -> BeforeValidator:
-    """A scalar stands for a list of one (V5)."""
+    """A scalar stands for a list of one (V5); what is named again says nothing more."""
+
+    def once_each(value: Any) -> list[Any]:
+        if not isinstance(value, list):
+            return [value]
+        return list({(type(i), i if isinstance(i, str | int) else id(i)): i for i in value}.values())
+
     return BeforeValidator(
-        lambda value: value if isinstance(value, list) else [value],
-        json_schema_input_type=item | Annotated[list[item], _SOME],
+        once_each,
+        json_schema_input_type=item | Annotated[list[item], SOME],
     )
 
 
@@ -66,6 +104,11 @@ Nth = Annotated[int, Field(ge=-5, le=5), AfterValidator(_not_zero), _integer_or_
 class _Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown(cls, given: Any) -> Any:
+        return few_unknown(given, cls) if isinstance(given, Mapping) else given
+
 
 class MonthlyOccurrence(_Shape):
     """The n-th such weekday of a month, from its end if negative; every one if no `occurrence` (V8)."""
@@ -77,11 +120,11 @@ class MonthlyOccurrence(_Shape):
 class RecurrenceSchedule(_Shape):
     """On which days and at which times of day a Day, Week or Month recurrence falls."""
 
-    hours: Annotated[tuple[Hour, ...], _SOME, _one_or_more(Hour)] | None = None
-    minutes: Annotated[tuple[Minute, ...], _SOME, _one_or_more(Minute)] | None = None
-    week_days: Annotated[tuple[WeekDay, ...], _SOME, _one_or_more(WeekDay)] | None = None
-    month_days: Annotated[tuple[DayOfMonth, ...], _SOME, _one_or_more(DayOfMonth)] | None = None
-    monthly_occurrences: Annotated[tuple[MonthlyOccurrence, ...], _SOME] | None = None
+    hours: Annotated[tuple[Hour, ...], FirstFault(), SOME, _one_or_more(Hour)] | None = None
+    minutes: Annotated[tuple[Minute, ...], FirstFault(), SOME, _one_or_more(Minute)] | None = None
+    week_days: Annotated[tuple[WeekDay, ...], FirstFault(), SOME, _one_or_more(WeekDay)] | None = None
+    month_days: Annotated[tuple[DayOfMonth, ...], FirstFault(), SOME, _one_or_more(DayOfMonth)] | None = None
+    monthly_occurrences: Annotated[tuple[MonthlyOccurrence, ...], FirstFault(), SOME] | None = None
 
 
 class Recurrence(_Shape):

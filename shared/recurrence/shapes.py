@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from shared.recurrence.models import Recurrence
+from shared.recurrence.models import Recurrence, RecurrenceSchedule, names_of
 
 _STAND_INS = {"frequency": "Day", "interval": 1}
 _REASONS = {
@@ -51,8 +51,9 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 
 def _without(raw: Mapping[str, Any], faults: Mapping[str, str]) -> dict[str, Any]:
-    sound = {name: value for name, value in raw.items() if name not in faults}
+    sound = {name: raw[name] for name in names_of(Recurrence) & raw.keys() if name not in faults}
     schedule = sound.get("schedule")
     if isinstance(schedule, Mapping):
-        sound["schedule"] = {k: v for k, v in schedule.items() if f"schedule.{k}" not in faults}
+        names = names_of(RecurrenceSchedule) & schedule.keys()
+        sound["schedule"] = {name: schedule[name] for name in names if f"schedule.{name}" not in faults}
     return sound

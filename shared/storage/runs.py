@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from shared.jobs.identity import partition_of
-from shared.jobs.model import TIMER_JOB, Ended, Idle, Run, Stretch
+from shared.jobs.model import TIMER_JOB, Idle, Run
 from shared.jobs.times import row_text
 from shared.storage.endings import Ending, Rest
 from shared.storage.fair import Candidate, IsEnough, Turns, by_turns, whole
 from shared.storage.formats import READABLE, check_format, count_newer, is_newer
 from shared.storage.places import read_idle
-from shared.storage.records import UNLOCKED, read_past, read_run, read_timer, run_lock, run_row
+from shared.storage.records import UNLOCKED, read_run, read_timer, run_lock, run_row
 from shared.storage.rows import ALL_RUNS, idle_key, job_key, job_range, load_range, past_key, run_key
 from shared.storage.table import MAX_ROWS, Row, Table, Verb, Write
 
@@ -163,11 +163,6 @@ class Runs:
         for kind in ("run", "idle"):
             total += len(await self._table.scan(partition, *job_range(kind, job_id), select=["RowKey"]))
         return total
-
-    async def history(self, job_id: str) -> list[Ended | Stretch]:
-        """What is recorded of the job's past, newest first. Raises NewerFormat."""
-        rows = await self._table.scan(self.partition(job_id), *job_range("past", job_id))
-        return sorted((read_past(row) for row in rows if row["kind"] != "mark"), key=lambda record: -record.seq)
 
     async def shorten_history(self, job_id: str, limit: int) -> None:
         """Puts the newest `limit` records of the job's history into the slots of that limit, and deletes the rest.

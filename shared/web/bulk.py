@@ -8,7 +8,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Annotated, Any, Literal
@@ -19,6 +19,7 @@ from shared.engine.admin import entity_tag
 from shared.engine.bulk import Bulk, Order
 from shared.engine.clock import Clock
 from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, Unavailable
+from shared.giving_way import give_way
 from shared.jobs.faults import read_model
 from shared.jobs.fields import Model, check_job_id
 from shared.jobs.identity import check_id
@@ -88,7 +89,7 @@ class BulkRoute:
             raise TooLarge(f"the body has {count} lines; the limit is {MAX_LINES}")
         began = self._seconds()
         answer = bytearray()
-        for part in _parts(request.body, self._max_line):
+        async for part in _parts(request.body, self._max_line):
             used = self._seconds() - began
             if used >= STOP or len(answer) >= MAX_ANSWER:
                 why = "time is up" if used >= STOP else "the answer is full"
@@ -103,17 +104,19 @@ class BulkRoute:
             except TimeoutError:
                 began = -math.inf
             for line in part:
+                await give_way()
                 answer += _text(_answer(line))
         return Response(status=200, body=bytes(answer), headers={"Content-Type": MEDIA_TYPES[0]})
 
 
-def _parts(body: bytes, max_line: int) -> Iterator[list[_Line]]:
+async def _parts(body: bytes, max_line: int) -> AsyncIterator[list[_Line]]:
     """The lines but the blank ones, up to 1,000 and about 4 MiB at a time."""
     part: list[_Line] = []
     size = 0
     for number, text in enumerate(BytesIO(body), 1):
         if not text.strip():
             continue
+        await give_way()
         part.append(_line(number, text.rstrip(b"\r\n"), max_line))
         size += len(text)
         if len(part) >= PART_LINES or size >= PART_BYTES:

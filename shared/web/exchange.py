@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
-from shared.errors import Fault, InvalidInput, TimerJobsError, TooLarge, UnsupportedMediaType
+from shared.errors import MAX_TOLD, Fault, InvalidInput, TimerJobsError, TooLarge, UnsupportedMediaType
 
 log = logging.getLogger("timerjobs.web")
 
+MAX_ANSWER = 4 * 1024 * 1024
+"""Bytes of a page of an answer: it ends before the item that would be beyond."""
 MAX_DEPTH = 50
 MAX_DIGITS = 1000
-MAX_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,33 @@ class Response:
         """The body's bytes. What no character is, as a header quoted in a problem may hold, becomes `?`."""
         if isinstance(self.body, bytes):
             return self.body
-        return b"" if self.body is None else json.dumps(self.body, ensure_ascii=False).encode(errors="replace")
+        return b"" if self.body is None else _as_json(self.body)
+
+
+class Page:
+    """A page of an answer, made item by item up to a bound in bytes."""
+
+    def __init__(self) -> None:
+        self._items: list[bytes] = []
+        self._size = 0
+
+    def add(self, item: Any) -> bool:
+        """Takes a JSON value in, a first one however large it is; False if it does not fit."""
+        text = _as_json(item)
+        if self._items and self._size + len(text) > MAX_ANSWER:
+            return False
+        self._items.append(text)
+        self._size += len(text)
+        return True
+
+    def answer(self, continuation: str | None) -> Response:
+        """The page, with what leads on from there; None at the end."""
+        head, tail = b'{"value": [', b'], "continuation": ' + _as_json(continuation) + b"}"
+        return Response(status=200, body=head + b", ".join(self._items) + tail)
+
+
+def _as_json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode(errors="replace")
 
 
 def told_error(error: Exception) -> TimerJobsError:

@@ -8,6 +8,7 @@ from shared.engine.activation import Search
 from shared.engine.admin import Admin, Conditions, entity_tag
 from shared.engine.clock import Clock
 from shared.errors import Fault, InvalidInput
+from shared.giving_way import give_way
 from shared.jobs.definition import load_definition
 from shared.jobs.idempotency import check_key
 from shared.jobs.identity import check_id
@@ -15,6 +16,8 @@ from shared.jobs.model import Job, State
 from shared.storage.jobs import Jobs
 from shared.storage.rows import job_key
 from shared.web.exchange import (
+    MAX_ANSWER,
+    Page,
     Request,
     Response,
     etag_condition,
@@ -31,9 +34,10 @@ from shared.web.views import job_view, schedule_of
 MAX_PAGE = 1000
 MAX_SCAN = 2000
 MAX_OCCURRENCES = 1000
-# How many jobs one request to storage asks for: it reads one more, and a service answers 1,000 at most; with a
-# filter, which most jobs may not pass, not fewer than 100.
+# How many jobs one request to storage asks for: it reads one more, and a service answers 1,000 at most; the first,
+# when it is not known how large they are, 100; with a filter, which most jobs may not pass, not fewer than that.
 MOST_READ = 999
+FIRST_READ = 100
 LEAST_FILTERED = 100
 
 
@@ -98,14 +102,14 @@ class JobRoutes:
         count = whole_number(request, "count", 10, 1, MAX_OCCURRENCES)
         job = await self._admin.get(_id(request))
         schedule = schedule_of(job)
-        items = upcoming(job, schedule, count) if schedule else []
+        items = await upcoming(job, schedule, count) if schedule else []
         return Response(status=200, body={"value": items})
 
     async def list(self, request: Request) -> Response:
         """GET /jobs: a page, walking the partitions one after the other.
 
-        It ends when it is full or about 2,000 jobs have been looked at, so with a filter it may be short;
-        `continuation` leads on, and is null at the end.
+        It ends when it is full, or about 2,000 jobs have been looked at, or its answer has 4 MiB, so it may be
+        short; `continuation` leads on, and is null at the end.
         """
         known_query(request, "prefix", "state", "tag", "pageSize", "continuation")
         size = whole_number(request, "pageSize", 100, 1, MAX_PAGE)
@@ -114,20 +118,27 @@ class JobRoutes:
         partitions = self._jobs.partitions
         index, key = _read_continuation(request, len(partitions))
         least = LEAST_FILTERED if {"state", "tag"} & request.query.keys() else 1
-        found: list[Job] = []
-        looked_at = 0
-        while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN:
+        found: list[tuple[int, Job]] = []
+        looked_at = packed = 0
+        most = FIRST_READ
+        while index < len(partitions) and len(found) < size and looked_at < MAX_SCAN and packed < MAX_ANSWER:
             room = size - len(found)
-            page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), MOST_READ))
+            page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), most))
             looked_at += page.seen
+            packed += sum(len(job.core.definition) for job in page.jobs)
+            most = min(MOST_READ, max(1, MAX_ANSWER * looked_at // max(packed, 1)))
             matching = [job for job in page.jobs if wanted(job)]
-            found += matching[:room]
+            found += [(index, job) for job in matching[:room]]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key
             index += not key
-        continuation = _continuation(index, key) if index < len(partitions) else None
-        unserved = await self._unserved(found)
-        value = [job_view(job, unserved) for job in found]
-        return Response(status=200, body={"value": value, "continuation": continuation})
+        unserved = await self._unserved(job for _, job in found)
+        answer = Page()
+        for of_job, job in found:
+            await give_way()
+            if not answer.add(job_view(job, unserved)):
+                index, key = of_job, job_key(job.id)
+                break
+        return answer.answer(_continuation(index, key) if index < len(partitions) else None)
 
     async def _answer(self, status: int, job: Job, location: str | None = None) -> Response:
         headers = {"ETag": entity_tag(job)} | ({"Location": location} if location else {})

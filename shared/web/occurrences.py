@@ -1,22 +1,25 @@
 """Occurrences to come, as JSON."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
+from shared.giving_way import give_way
 from shared.jobs.model import Job, State
 from shared.jobs.times import json_text
 from shared.jobs.transitions import timing_of
 from shared.recurrence import Schedule
 
 
-def points_from(schedule: Schedule, first: datetime | None) -> Iterator[datetime]:
-    """The scheduled times from a first one on."""
+async def points_from(schedule: Schedule, first: datetime | None, count: int) -> list[datetime]:
+    """Up to `count` scheduled times from a first one on."""
+    points: list[datetime] = []
     point = first
-    while point is not None:
-        yield point
+    while point is not None and len(points) < count:
+        await give_way()
+        points.append(point)
         point = schedule.after(point)
+    return points
 
 
 def occurrence_view(schedule: Schedule, point: datetime, due: Callable[[datetime], datetime]) -> dict[str, Any]:
@@ -32,12 +35,12 @@ def occurrence_view(schedule: Schedule, point: datetime, due: Callable[[datetime
     return item | ({"note": note} if note else {})
 
 
-def upcoming(job: Job, schedule: Schedule, count: int) -> list[dict[str, Any]]:
+async def upcoming(job: Job, schedule: Schedule, count: int) -> list[dict[str, Any]]:
     """The job's next occurrences, at most `count` and what its own count leaves; none unless it is Enabled."""
     if job.state is not State.ENABLED or job.pending is None:
         return []
     timing = timing_of(job)
     if schedule.count is not None:
         count = min(count, schedule.count - (job.core.counters.fired - job.core.counters.base))
-    points = islice(points_from(schedule, job.pending.scheduled), max(count, 0))
+    points = await points_from(schedule, job.pending.scheduled, count)
     return [occurrence_view(schedule, point, timing.due) for point in points]

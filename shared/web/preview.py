@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, JsonValue
@@ -70,14 +69,16 @@ class PreviewRoute:
             raise InvalidInput(and_faults(faults, list(error.faults))) from None
         if asked is None:
             raise InvalidInput(faults)
-        return Response(status=200, body=_view(schedule, asked.count))
+        return Response(status=200, body=await _view(schedule, asked.count))
 
 
-def _view(schedule: Schedule, count: int) -> dict[str, Any]:
+async def _view(schedule: Schedule, count: int) -> dict[str, Any]:
     wanted = count if schedule.count is None else min(count, schedule.count)
-    coming = points_from(schedule, schedule.at_or_after(datetime.min.replace(tzinfo=UTC)))
-    points = list(islice(coming, wanted))
-    completed = len(points) == schedule.count or next(coming, None) is None
+    first = schedule.at_or_after(datetime.min.replace(tzinfo=UTC))
+    is_last = wanted == schedule.count
+    points = await points_from(schedule, first, wanted if is_last else wanted + 1)
+    completed = is_last or len(points) <= wanted
+    points = points[:wanted]
     warnings = []
     if schedule.initial_run is not None:
         warnings.append({"code": "InitialRun", "at": json_text(schedule.initial_run)})

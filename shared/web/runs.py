@@ -6,37 +6,63 @@ from shared.engine.admin import Admin
 from shared.engine.clock import Clock
 from shared.engine.handwork import Handwork
 from shared.errors import Fault, InvalidInput, NotFound
-from shared.jobs.definition import load_definition
+from shared.giving_way import give_way
+from shared.jobs.definition import history_limit_of
 from shared.jobs.identity import check_id
-from shared.jobs.model import Run, Waiting
-from shared.storage.runs import Runs
-from shared.web.exchange import Request, Response, known_body, known_query
+from shared.jobs.model import Idle, Job, Run, Waiting
+from shared.storage.run_list import Listed, RunList
+from shared.web.exchange import Page, Request, Response, known_body, known_query, whole_number
 from shared.web.views import idle_view, past_view, run_view, waiting_view
+
+DEFAULT_PAGE = 100
+MAX_PAGE = 1000
+PART = 20  # runs read at a time: of the largest, no more than a page of storage holds
+MAX_SEQ = 10**10 - 1
 
 
 class RunRoutes:
     """`/jobs/{id}/run`, `/jobs/{id}/runs` and what lies below it."""
 
-    def __init__(self, admin: Admin, handwork: Handwork, runs: Runs, clock: Clock) -> None:
+    def __init__(self, admin: Admin, handwork: Handwork, run_list: RunList, clock: Clock) -> None:
         self._admin = admin
         self._handwork = handwork
-        self._runs = runs
+        self._list = run_list
         self._clock = clock
 
     async def list(self, request: Request) -> Response:
-        """GET /jobs/{id}/runs: newest first, those executing and waiting included."""
-        known_query(request)
-        views = await self._views(check_id(request.route["id"]))
-        return Response(status=200, body={"value": [views[seq] for seq in sorted(views, reverse=True)]})
+        """GET /jobs/{id}/runs: a page, newest first, those executing and waiting included.
+
+        It ends when it is full or has 4 MiB; `continuation` leads on, and is null at the end.
+        """
+        known_query(request, "pageSize", "continuation")
+        size = whole_number(request, "pageSize", DEFAULT_PAGE, 1, MAX_PAGE)
+        last = _continuation(request)
+        job = await self._admin.get(check_id(request.route["id"]))
+        waiting = {place.seq: place for place in job.gate.waiting}
+        keys = await self._list.keys(job.id, history_limit_of(job.core.definition))
+        numbers = sorted((seq for seq in waiting.keys() | keys.keys() if seq <= last), reverse=True)
+        answer, shown = Page(), 0
+        for start in range(0, min(size, len(numbers)), PART):
+            part = numbers[start : min(start + PART, size)]
+            found = await self._list.read(job.id, {seq: keys[seq] for seq in part if seq in keys})
+            for seq in part:
+                await give_way()
+                listed = found.get(seq) or (await self._one(job, seq) if seq in keys else waiting[seq])
+                if listed and not answer.add(_view(listed)):
+                    return answer.answer(str(seq))
+                shown += 1
+        return answer.answer(str(numbers[shown]) if shown < len(numbers) else None)
 
     async def get(self, request: Request) -> Response:
         """GET /jobs/{id}/runs/{seq}."""
         known_query(request)
         job_id, seq = check_id(request.route["id"]), _seq(request)
-        views = await self._views(job_id)
-        if seq not in views:
+        job = await self._admin.get(job_id)
+        waiting = next((place for place in job.gate.waiting if place.seq == seq), None)
+        found = await self._one(job, seq) or waiting
+        if found is None:
             raise NotFound(f"job {job_id!r} has no run {seq}")
-        return Response(status=200, body=views[seq])
+        return Response(status=200, body=_view(found))
 
     async def run_now(self, request: Request) -> Response:
         """POST /jobs/{id}/run."""
@@ -59,14 +85,16 @@ class RunRoutes:
         job_id, seq = check_id(request.route["id"]), _seq(request)
         return Response(status=202, body=past_view(await self._handwork.cancel(job_id, seq, self._clock())))
 
-    async def _views(self, job_id: str) -> dict[int, dict[str, Any]]:
-        """Every run by its number. What changes state while it is read appears in its later one."""
-        job = await self._admin.get(job_id)
-        limit = load_definition(job.core.definition).history_limit
-        views = {place.seq: waiting_view(place) for place in job.gate.waiting}
-        views |= {idle.run.seq: idle_view(idle) for idle in await self._runs.idle_of_job(job_id)}
-        views |= {run.seq: run_view(run) for run in await self._runs.of_job(job_id)}
-        return views | {record.seq: past_view(record) for record in (await self._runs.history(job_id))[:limit]}
+    async def _one(self, job: Job, seq: int) -> Listed | None:
+        return await self._list.one(job.id, seq, history_limit_of(job.core.definition))
+
+
+def _view(listed: Listed | Waiting) -> dict[str, Any]:
+    if isinstance(listed, Waiting):
+        return waiting_view(listed)
+    if isinstance(listed, Idle):
+        return idle_view(listed)
+    return run_view(listed) if isinstance(listed, Run) else past_view(listed)
 
 
 def _accepted(started: Run | Waiting) -> Response:
@@ -75,7 +103,16 @@ def _accepted(started: Run | Waiting) -> Response:
 
 
 def _seq(request: Request) -> int:
-    text = request.route["seq"]
+    return _number(request.route["seq"], Fault("seq", "must be a run's number"))
+
+
+def _continuation(request: Request) -> int:
+    """The number of the newest run to be shown."""
+    given = request.query.get("continuation")
+    return MAX_SEQ if given is None else _number(given, Fault("continuation", "is none that this app gave"))
+
+
+def _number(text: str, fault: Fault) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 10):
-        raise InvalidInput([Fault("seq", "must be a run's number")])
+        raise InvalidInput([fault])
     return int(text)

@@ -53,7 +53,7 @@ class TemplateRoute:
             unique = flag(request, "unique")
             now = self._clock()
             timer = read_timer_job(read_json(request, self._max_body), self._action, now)
-            job, _ = self._admin.draft(timer.body, now, await self._id(timer, unique))
+            job, _ = await self._admin.draft(timer.body, now, await self._id(timer, unique))
         except InvalidInput as error:
             faults = [f"{fault.field} {fault.reason}" for fault in as_asked(error).faults]
             return _text(400, "\n".join([FAILED, *faults]))

@@ -223,7 +223,8 @@ async def check(at: Bench, target: Receiver, job_id: str, every: int) -> None:
         if hit.job == job_id:
             called[hit.scheduled].add(hit.key)
     passed_over: set[datetime] = set()
-    for record in await at.app.store.runs.history(job_id):
+    run_list = at.app.store.run_list
+    for record in (await run_list.read(job_id, await run_list.keys(job_id, 1000))).values():
         if isinstance(record, Stretch):
             assert record.reason
             points = [point for point in due if record.first <= point <= record.last]

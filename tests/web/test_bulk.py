@@ -259,8 +259,8 @@ async def test_a_job_that_cannot_be_stored_stops_none_of_its_batch(
 ) -> None:
     draft = at.app.admin.draft
 
-    def spoilt(body: Any, now: Any, job_id: str | None = None) -> Any:
-        job, asked = draft(body, now, job_id)
+    async def spoilt(body: Any, now: Any, job_id: str | None = None) -> Any:
+        job, asked = await draft(body, now, job_id)
         if job.id == "job-0007":
             object.__setattr__(job, "request", "x" * 40_000)  # more than a property holds
         return job, asked

@@ -20,12 +20,10 @@ from shared.engine.actions.inputs import BadInput, member
 from shared.engine.actions.outcome import Attempt, Later, Outcome
 from shared.engine.actions.retry import DEFAULT_RETRY, seed_of, try_again
 from shared.errors import Fault
-from shared.jobs.fields import QUEUE_NAME
+from shared.jobs.fields import MAX_MESSAGE, QUEUE_NAME
 from shared.jobs.model import Status
 
 QUEUE_TARGETS = "QUEUE_TARGETS"
-MAX_MESSAGE = 48 * 1024
-"""Bytes of UTF-8: what a message of 64 KiB holds in base64."""
 _POISON = "-poison"
 
 

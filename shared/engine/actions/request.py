@@ -12,7 +12,7 @@ from yarl import URL
 
 from shared.engine.actions.inputs import BadInput, check_uri, host_of, mapping, member
 from shared.engine.actions.outcome import Attempt
-from shared.jobs.fields import HEADER_NAME
+from shared.jobs.fields import HEADER_NAME, MAX_HEADERS, MAX_SENT, plain_header_value
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -143,9 +143,12 @@ def _own_headers(inputs: Mapping[str, Any]) -> CIMultiDict[str]:
         text = _scalar(value, f"headers.{name}")
         if not HEADER_NAME.fullmatch(name):
             raise BadInput(f"headers.{name[:80]}", "is not a header name")
-        if any(c != "\t" and not 32 <= ord(c) < 127 for c in text):
-            raise BadInput(f"headers.{name}", "holds characters that a header cannot carry")
-        headers[name] = text
+        try:
+            headers[name] = plain_header_value(text)
+        except ValueError as error:
+            raise BadInput(f"headers.{name}", str(error)) from None
+    if sum(len(name) + len(value) for name, value in headers.items()) > MAX_HEADERS:
+        raise BadInput("headers", f"must have at most {MAX_HEADERS} characters together")
     return headers
 
 
@@ -162,9 +165,11 @@ def _body(body: Any) -> tuple[bytes | None, dict[str, str]]:
     """The bytes of a body and the content type they have unless the job says another; text goes as it is."""
     if body is None:
         return None, {}
+    is_text = isinstance(body, str)
     try:
-        if isinstance(body, str):
-            return body.encode(), {"Content-Type": "text/plain; charset=utf-8"}
-        return json.dumps(body, allow_nan=False).encode(), {"Content-Type": "application/json"}
+        content = (body if is_text else json.dumps(body, allow_nan=False)).encode()
     except (TypeError, ValueError):
         raise BadInput("body", "must be text or JSON") from None
+    if len(content) > MAX_SENT:
+        raise BadInput("body", f"has {len(content)} bytes; the limit is {MAX_SENT}")
+    return content, {"Content-Type": "text/plain; charset=utf-8" if is_text else "application/json"}

@@ -223,7 +223,12 @@ RUN_NOW = (
     Example(title="By a host", status=202, path={"id": HOSTED["id"]}, answer=_run(1, reason=FOR_HOST)),
 )
 RUNS = (
-    Example(title="One that waits", status=200, path=OF_JOB, answer={"value": [_run(1, reason=FOR_EXECUTOR)]}),
+    Example(
+        title="One that waits",
+        status=200,
+        path=OF_JOB,
+        answer={"value": [_run(1, reason=FOR_EXECUTOR)], "continuation": None},
+    ),
 )
 CANCEL = (
     Example(title="Cancelled", status=202, path=OF_RUN, answer=CANCELLED),

@@ -136,7 +136,7 @@ PARAMETERS = {
     "pageSize": Parameter(
         place="query",
         schema={"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": 100},
-        says="how many jobs at most; with `state` or `tag` pages may be shorter though more follow",
+        says="how many at most; pages may be shorter though more follow",
     ),
     "continuation": Parameter(place="query", schema=TEXT, says="what the page before gave; leads on from there"),
     "unique": Parameter(

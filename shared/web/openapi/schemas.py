@@ -124,9 +124,10 @@ class Stretch(Answer):
 
 
 class Runs(Answer):
-    """A job's runs and stretches, newest first."""
+    """A page of a job's runs and stretches, newest first; `continuation` as that of jobs."""
 
     value: list[Run | Stretch]
+    continuation: str | None
 
 
 class Occurrence(Answer):

@@ -15,8 +15,9 @@ from azure.storage.queue import QueueMessage, TextBase64DecodePolicy, TextBase64
 from azure.storage.queue.aio import QueueClient
 
 from shared.engine.actions.outcome import Later, Outcome
-from shared.engine.actions.queue import MAX_MESSAGE, QueueAction, parse_queue_targets, queue_faults
+from shared.engine.actions.queue import QueueAction, parse_queue_targets, queue_faults
 from shared.engine.actions.retry import DEFAULT_RETRY
+from shared.jobs.fields import MAX_MESSAGE
 from shared.jobs.model import Status
 from tests.engine.actions.support import KEY, NOW, an_attempt, answers, ended, goes_on
 from tests.harness import Hit, Receiver

@@ -1,20 +1,9 @@
-"""The expressions of the workflow definition language, as far as this app knows them.
+"""Reading expressions: what a string holds, and whether it may."""
 
-A string that is wholly `@call` becomes the call's value with its type. `@{call}` inside a text becomes text:
-nothing for null, compact JSON for what is not text. `@@` at the start of a string stands for a plain `@`,
-`@@{` within for `@{`. A call is `name()` or `name('text')`, `''` standing for `'`, followed by accessors `.name`,
-`['name']` and, null where there is no such member, `?.name`, `?['name']`. White space may stand between tokens.
-Keys of objects hold no expressions. Which functions there are, the caller says.
-"""
-
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
-
-from shared.errors import Fault, InvalidInput
 
 Path = tuple[str, ...]
 
@@ -24,7 +13,6 @@ _FUNCTION = re.compile(rf"\s*{_NAME}\s*\(\s*")
 _ARGUMENT = re.compile(rf"(?:{_TEXT}\s*)?\)\s*")
 _ACCESSOR = re.compile(rf"(\?)?\s*(?:\.\s*{_NAME}|\[\s*{_TEXT}\s*\])\s*")
 _PIECE = re.compile(r"@@\{|@\{((?:[^'}]|'[^']*')*)\}|@\{")
-_compact = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,39 +72,12 @@ class UnknownArgument(Refused):
         super().__init__(f"{_call_text(function, argument)} does not exist")
 
 
-def check(value: Any, signatures: Mapping[str, Signature], path: str) -> list[Fault]:
-    """What is wrong with the expressions in a JSON value that stands at `path`: at most one fault a string."""
-    faults: list[Fault] = []
-    _replace(value, path, lambda text: parse(text, signatures), faults)
-    return faults
-
-
-def evaluate(value: Any, functions: Mapping[str, Function], path: str) -> Any:
-    """A JSON value with its expressions replaced; the value itself is left as it is.
-
-    What a function gives is not evaluated again. Raises InvalidInput with all faults, paths starting at `path`.
-    """
-    faults: list[Fault] = []
-    result = _replace(value, path, lambda text: render(text, functions), faults)
-    if faults:
-        raise InvalidInput(faults)
-    return result
-
-
-def render(text: str, functions: Mapping[str, Function], dumps: Callable[[Any], str] = _compact) -> Any:
-    """What one string stands for; `dumps` writes, within a text, what is not text. Raises Refused."""
-    parsed = parse(text, functions)
-    if isinstance(parsed, Call):
-        return _value(parsed, functions)
-    values = (p if isinstance(p, str) else _value(p, functions) for p in parsed)
-    return "".join(v if isinstance(v, str) else "" if v is None else dumps(v) for v in values)
-
-
 def parse(text: str, signatures: Mapping[str, Signature]) -> Call | list[str | Call]:
     """A string that is wholly a call; or its pieces, plain texts and calls. Raises Refused."""
     if text.startswith("@") and not text.startswith(("@@", "@{")):
         return _call(text[1:], signatures)
     pieces: list[str | Call] = []
+    calls: dict[str, Call] = {}
     if text.startswith("@@") and not text.startswith("@@{"):
         pieces, text = ["@"], text[2:]
     position = 0
@@ -128,33 +89,16 @@ def parse(text: str, signatures: Mapping[str, Signature]) -> Call | list[str | C
         elif match.group(1) is None:
             raise Refused("'@{' is never closed; write '@@{' for the plain characters")
         else:
-            pieces.append(_call(match.group(1), signatures))
+            of_call = match.group(1)
+            if of_call not in calls:
+                calls[of_call] = _call(of_call, signatures)
+            pieces.append(calls[of_call])
     return [*pieces, text[position:]]
-
-
-def step(name: str) -> str:
-    """A member's name as it stands in the path of a fault."""
-    return (name if len(name) <= 80 else f"{name[:80]}…") or '""'
 
 
 def shortened(text: str) -> str:
     """The beginning of a text that is quoted in a reason."""
     return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _replace(value: Any, path: str, replaced: Callable[[str], Any], faults: list[Fault]) -> Any:
-    """The value with each of its strings replaced; a string that is refused leaves a fault."""
-    if isinstance(value, str):
-        try:
-            return replaced(value) if "@" in value else value
-        except Refused as refused:
-            faults.append(Fault(path, str(refused)))
-            return None
-    if isinstance(value, Mapping):
-        return {k: _replace(item, f"{path}.{step(k)}", replaced, faults) for k, item in value.items()}
-    if isinstance(value, list):
-        return [_replace(item, f"{path}.{n}", replaced, faults) for n, item in enumerate(value)]
-    return value
 
 
 def _call(text: str, signatures: Mapping[str, Signature]) -> Call:
@@ -190,21 +134,6 @@ def _accessors(text: str, position: int) -> tuple[Accessor, ...]:
         found.append(Accessor(name or _unquoted(quoted) or "", optional is not None))
         position = match.end()
     return tuple(found)
-
-
-def _value(call: Call, functions: Mapping[str, Function]) -> Any:
-    function = functions[call.function].call
-    value = function() if call.argument is None else function(call.argument)
-    if isinstance(value, Whole):
-        value = value.properties if call.accessors else value.value
-    for name, optional in call.accessors:
-        if isinstance(value, Mapping) and name in value:
-            value = value[name]
-        elif optional and (value is None or isinstance(value, Mapping)):
-            value = None
-        else:
-            raise Refused(f"'{shortened(str(call))}' has no value: there is no '{shortened(name)}'")
-    return value
 
 
 def _only(signatures: Mapping[str, Signature]) -> str:
