@@ -16,6 +16,7 @@ from shared.engine.logs import about
 from shared.engine.slots import Held, Slots
 from shared.errors import InvalidInput
 from shared.expressions import evaluate
+from shared.giving_way import give_way
 from shared.jobs.context import RunContext
 from shared.jobs.definition import Definition, action_timeout, load_definition
 from shared.jobs.model import Ended, Run, Status
@@ -144,6 +145,7 @@ class _Performance:
 
     async def _step(self, name: str) -> Step:
         """One attempt at an action, or the next one at an action that waited."""
+        await give_way()
         now = self._clock()
         action = self._definition.actions[name]
         step = self._steps.get(name) or Step(status=Status.RUNNING, started=now)

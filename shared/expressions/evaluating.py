@@ -15,6 +15,7 @@ from typing import Any
 from shared.errors import MAX_TOLD, Fault, InvalidInput
 from shared.expressions.parsing import Call, Function, Refused, Signature, Whole, parse, shortened
 
+_DEEP = (str, dict, list)
 _compact = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -120,7 +121,7 @@ class Lengths:
             return sum(len(name) + self.least(item) for name, item in value.items())
         if isinstance(value, list):
             return sum(map(self.least, value))
-        return _size(value, sys.maxsize)
+        return 0 if value is None else _size(value, sys.maxsize)
 
     def _of_call(self, call: Call) -> int:
         if call.function not in self._known:
@@ -154,9 +155,15 @@ def _replace(value: Any, path: str, replaced: Callable[[str], Any], faults: list
                 raise Enough from None
             return None
     if isinstance(value, dict):
-        return {k: _replace(item, f"{path}.{step(k)}", replaced, faults) for k, item in value.items()}
+        return {
+            k: _replace(item, f"{path}.{step(k)}", replaced, faults) if item and type(item) in _DEEP else item
+            for k, item in value.items()
+        }
     if isinstance(value, list):
-        return [_replace(item, f"{path}.{n}", replaced, faults) for n, item in enumerate(value)]
+        return [
+            _replace(item, f"{path}.{n}", replaced, faults) if item and type(item) in _DEEP else item
+            for n, item in enumerate(value)
+        ]
     return value
 
 
@@ -189,5 +196,5 @@ def _size(value: Any, most: int) -> int:
             size += 2 + len(item)
             left += item
         else:
-            size += item.bit_length() // 3 + 1 if isinstance(item, int) else 20
+            size += 20 if isinstance(item, float) else item.bit_length() // 3 + 4 if item else 4
     return size

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 Path = tuple[str, ...]
 
+DEEPEST = 100
+"""Names that may follow a call: no JSON value of a request is nested as deep."""
 _NAME = r"([A-Za-z_]\w*)"
 _TEXT = r"'((?:[^']|'')*)'"
 _FUNCTION = re.compile(rf"\s*{_NAME}\s*\(\s*")
@@ -123,8 +125,10 @@ def _call(text: str, signatures: Mapping[str, Signature]) -> Call:
 
 
 def _accessors(text: str, position: int) -> tuple[Accessor, ...]:
-    found = []
+    found: list[Accessor] = []
     while position < len(text):
+        if len(found) == DEEPEST:
+            raise Refused(f"the expression '{shortened(text)}' goes deeper than {DEEPEST} names")
         match = _ACCESSOR.match(text, position)
         if not match:
             raise Refused(

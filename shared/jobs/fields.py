@@ -123,7 +123,7 @@ def matching(pattern: str) -> Any:
 
 
 class OfModel:
-    """For Annotated[JsonValue, …], where a model describes what is checked elsewhere."""
+    """For Annotated[Any, …], where a model describes what is checked elsewhere."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self._model = model

@@ -1,9 +1,9 @@
 """The models that validate what hosts ask: to register, to renew, to load, to save."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from shared.errors import InstancePersistenceError
 from shared.jobs.fields import INSTANT, JOB_ID, Bounds, Model, check_job_id, matching
@@ -93,14 +93,14 @@ class Completion(Model):
 
     status: Literal["Succeeded", "Failed"] = "Succeeded"
     reason: Annotated[str, Field(max_length=1000)] | None = None
-    result: JsonValue = None
+    result: Any = None
 
 
 class Saving(Held):
     """The body of `POST /hosts/{host}/save`. What is absent stays as it is."""
 
     version: Annotated[int, Bounds(0, 10**9)]
-    state: JsonValue = None
+    state: Any = None
     activation: ActivationParameters | None = None
     unlock: bool = False
     pending_timer: Annotated[str, AfterValidator(_instant), matching(INSTANT)] | None = None

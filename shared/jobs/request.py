@@ -4,12 +4,11 @@ What needs more than one field is checked in `spec`.
 """
 
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
     Field,
-    JsonValue,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -122,7 +121,7 @@ class HttpInputs(Model):
     uri: Annotated[str, Field(max_length=8192), AfterValidator(check_uri), matching(URI_OR_EXPRESSION)]
     headers: Annotated[dict[HeaderName, HeaderValue], AtMost(50), AfterValidator(name_once)] = {}
     queries: Annotated[dict[str, QueryValue], AtMost(100)] = {}
-    body: JsonValue = None
+    body: Any = None
     retry_policy: Annotated[NoRetry | FixedRetry | ExponentialRetry, Field(discriminator="type")] | None = None
     authentication: Annotated[Identity | Raw, Field(discriminator="type")] | None = None
 
@@ -131,20 +130,20 @@ class QueueInputs(Model):
     """The message that a Queue action puts on a storage queue."""
 
     queue: Annotated[str, AfterValidator(check_queue_name), matching(f"^{QUEUE_NAME.pattern}$")]
-    message: JsonValue
+    message: Any
 
 
 class Interval(Model):
     """How long to wait."""
 
-    count: Annotated[JsonValue, WithJsonSchema({"type": ["integer", "string"], "minimum": 0})]
-    unit: Annotated[JsonValue, WithJsonSchema({"type": "string", "examples": ["Minute"]})]
+    count: Annotated[Any, WithJsonSchema({"type": ["integer", "string"], "minimum": 0})]
+    unit: Annotated[Any, WithJsonSchema({"type": "string", "examples": ["Minute"]})]
 
 
 class Until(Model):
     """Until when to wait."""
 
-    timestamp: Annotated[JsonValue, WithJsonSchema({"type": "string", "examples": ["2026-10-01T07:00:00Z"]})]
+    timestamp: Annotated[Any, WithJsonSchema({"type": "string", "examples": ["2026-10-01T07:00:00Z"]})]
 
 
 class WaitInputs(Model):
@@ -238,10 +237,10 @@ class Trigger(Model):
     """When a job runs. The calendar rules themselves are checked by `shared.recurrence`."""
 
     type: Literal["Recurrence", "SlidingWindow", "Once"]
-    recurrence: Annotated[JsonValue, OfModel(Recurrence)] = None
-    inputs: Annotated[JsonValue, OfModel(WindowInputs)] = None
-    run_at: Annotated[JsonValue, WithJsonSchema({"type": "string", "pattern": INSTANT})] = None
-    skip_initial_run: Annotated[JsonValue, WithJsonSchema({"type": "boolean"})] = None
+    recurrence: Annotated[Any, OfModel(Recurrence)] = None
+    inputs: Annotated[Any, OfModel(WindowInputs)] = None
+    run_at: Annotated[Any, WithJsonSchema({"type": "string", "pattern": INSTANT})] = None
+    skip_initial_run: Annotated[Any, WithJsonSchema({"type": "boolean"})] = None
     max_lateness: Annotated[str, Lasting(timedelta(0), timedelta(days=3660))] | None = None
     jitter: Annotated[str, Lasting(timedelta(0), DAY)] | None = None
     runtime_configuration: TriggerConfiguration | None = None
@@ -277,7 +276,7 @@ class JobRequest(Model):
     trigger: Trigger
     # None: the runs are those of a host of another service type.
     actions: Annotated[dict[ActionName, AnyAction], SOME, AtMost(MAX_ACTIONS)] | None = None
-    parameters: dict[str, JsonValue] | None = None
+    parameters: dict[str, Any] | None = None
     service_type: Annotated[
         str, AfterValidator(check_service_type), matching(f"^(?!Any$){SERVICE_TYPE.pattern}$")
     ] = TIMER_JOB

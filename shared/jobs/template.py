@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field
 
 from shared.errors import Conflict, Fault, InvalidInput
 from shared.jobs.faults import and_faults, read_model, renamed
@@ -58,8 +58,8 @@ class TimerJobRequest(Model):
     timerjobid: Annotated[str, Field(min_length=1, max_length=256), told_as("must be text of 1 to 256 characters")]
     start_time: Time | None = None
     job_recurrence: JobRecurrence
-    job_status: JsonValue = None
-    action: JsonValue = None
+    job_status: Any = None
+    action: Any = None
 
 
 class LimitsMet(Conflict):

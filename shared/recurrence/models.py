@@ -5,6 +5,7 @@ What properties mean for each other is checked in `reading`. Names are those of 
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Literal, get_args
 
@@ -33,14 +34,17 @@ class FirstFault:
         return {**handler(source), "fail_fast": True}
 
 
-def names_of(model: type[BaseModel]) -> set[str]:
+@cache
+def names_of(model: type[BaseModel]) -> frozenset[str]:
     """A model's properties, by their names in JSON."""
-    return {field.alias or name for name, field in model.model_fields.items()}
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
 
 
 def few_unknown(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """The properties given that a model has, and of the others as many as are told."""
     names = names_of(model)
+    if given.keys() <= names:
+        return dict(given)
     known = {name: value for name, value in given.items() if name in names}
     unknown = ((name, value) for name, value in given.items() if name not in names)
     return known | dict(islice(unknown, MAX_TOLD))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, JsonValue
+from pydantic import AfterValidator
 
 from shared.engine.admin import entity_tag
 from shared.engine.bulk import Bulk, Order
@@ -52,7 +52,7 @@ class BulkLine(Model):
 
     op: Literal["put", "delete", "suspend", "resume", "run"]
     id: Annotated[str, AfterValidator(check_job_id)] | None = None
-    job: JsonValue = None
+    job: Any = None
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field
 
 from shared.engine.clock import Clock
 from shared.errors import InvalidInput
@@ -42,8 +42,8 @@ def _is_instant(text: str) -> str:
 class PreviewRequest(Model):
     """The body of `POST /preview`."""
 
-    trigger: JsonValue
-    parameters: dict[str, JsonValue] | None = None
+    trigger: Any
+    parameters: dict[str, Any] | None = None
     created_at: Annotated[str, AfterValidator(_is_instant)] | None = None
     count: Annotated[int, Field(ge=1, le=MAX_COUNT), told_as(f"must be an integer from 1 to {MAX_COUNT}")] = 10
 

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from shared.engine.actions.outcome import Outcome
+from shared.jobs.fields import MAX_SENT
 from shared.jobs.model import Status
 from tests.engine.actions.support import (
     HEADERS,
@@ -187,10 +188,14 @@ BAD = [
     ({"headers": {"X": "a\r\nY: b"}}, "headers.X"),
     ({"headers": {"X": "ä"}}, "headers.X"),
     ({"headers": {"X Y": "a"}}, "headers.X Y"),
+    ({"headers": {"X": "a" * 8193}}, "headers.X"),
+    ({"headers": {f"X{n}": "a" * 8000 for n in range(5)}}, "headers"),
     ({"queries": "a=b"}, "queries"),
     ({"queries": {"q": {"a": 1}}}, "queries.q"),
     ({"queries": {"q": float("nan")}}, "queries.q"),
     ({"body": "\ud800"}, "body"),
+    ({"body": "x" * (MAX_SENT + 1)}, "body"),
+    ({"body": ["ü" * (MAX_SENT // 6 + 1)]}, "body"),
     ({"body": float("inf")}, "body"),
     ({"retryPolicy": "none"}, "retryPolicy"),
     ({"retryPolicy": {"type": "fixed", "count": "x", "interval": "PT5S"}}, "retryPolicy.count"),
