@@ -137,6 +137,20 @@ def unpack_steps(packed: bytes) -> dict[str, Step]:
     return {name: _step(plain) for name, plain in unpack(packed).items()}
 
 
+def pack_record(plain: dict[str, Any], most: int) -> bytes:
+    """A record of history for a row, at most so many bytes: where it is larger, what targets answered goes, first
+    the bodies."""
+    packed = pack(plain)
+    for part in ("body", "headers"):
+        for action in plain.get("actions", {}).values():
+            if len(packed) <= most:
+                return packed
+            if part in (action.get("response") or {}):
+                action["response"] = {k: v for k, v in action["response"].items() if k != part} | {"dropped": True}
+                packed = pack(plain)
+    return packed if len(packed) <= most else pack(plain | {"actions": {}, "reason": plain["reason"][:1000]})
+
+
 def _packed(steps: Steps) -> bytes:
     return pack(
         {

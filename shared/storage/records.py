@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from shared.jobs.definition import pack, unpack
+from shared.jobs.definition import unpack
 from shared.jobs.model import (
     FORMAT_VERSION,
     TIMER_JOB,
@@ -33,6 +33,7 @@ from shared.jobs.model import (
     Window,
     members,
 )
+from shared.jobs.progress import pack_record
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
 from shared.storage.formats import check_format, is_newer
 from shared.storage.rows import job_key, past_key, run_key, timer_key
@@ -223,23 +224,10 @@ def past_row(
         "RowKey": past_key(job_id, record.seq, history_limit),
         "seq": record.seq,
         "kind": "mark" if not kept else "stretch" if isinstance(record, Stretch) else "run",
-        "record": packed_record(plain) if kept else b"",
+        "record": pack_record(plain, CHUNK) if kept else b"",
         "mark": mark,
         "v": FORMAT_VERSION,
     }
-
-
-def packed_record(plain: dict[str, Any]) -> bytes:
-    """A record as one property holds it: where it is too large, what targets answered goes, first the bodies."""
-    packed = pack(plain)
-    for part in ("body", "headers"):
-        for action in plain.get("actions", {}).values():
-            if len(packed) <= CHUNK:
-                return packed
-            if part in (action.get("response") or {}):
-                action["response"] = {k: v for k, v in action["response"].items() if k != part} | {"dropped": True}
-                packed = pack(plain)
-    return packed if len(packed) <= CHUNK else pack(plain | {"actions": {}, "reason": plain["reason"][:1000]})
 
 
 def read_past(row: Row) -> Ended | Stretch:
