@@ -23,6 +23,7 @@ async def audit(store: Store) -> list[str]:
     - One timer for each job that is Enabled (its baton, which says what the job's row says), is Deleting or is
       to be removed; none for those suspended, parked or completed.
     - A run waits for a host in the row of its service type, unlocked; a run lies in one place.
+    - A run that is locked, or idle until some time, has started, and its row says when.
     - Every run, idle run, its pointer, and history row with its job; every job in the partition of its id.
     - A gate counts just the runs that are under way; nothing waits or is parked where there is room.
 
@@ -64,6 +65,7 @@ def faults(partition: str, rows: Sequence[Any], partitions: int) -> Iterator[str
     batons = Counter(timer.job_id for timer in timers if not isinstance(timer, Idle))
     executing = [read_run(row) for row in by_kind["run"]]
     yield from _place_faults(executing, by_kind["load"])
+    yield from _start_faults(by_kind["run"] + by_kind["timer"])
     runs = executing + [timer.run for timer in idle]
     numbers = Counter((run.job_id, run.seq) for run in runs)
     yield from (
@@ -89,6 +91,12 @@ def _place_faults(executing: Sequence[Run], loads: Sequence[Any]) -> Iterator[st
             yield f"{row['RowKey']} holds a run of {waiting.service_type}"
         if waiting.owner:
             yield f"{row['RowKey']} is locked by {waiting.owner}"
+
+
+def _start_faults(rows: Sequence[Any]) -> Iterator[str]:
+    for row in rows:
+        if (row.get("owner") or row.get("kind") == "resume") and not row.get("startedAt"):
+            yield f"{row['RowKey']} does not say when its run started"
 
 
 def _job_faults(job: Job, timers: int, runs: Sequence[Run]) -> Iterator[str]:

@@ -78,6 +78,17 @@ class Hit:
         """The job it is for."""
         return self.headers["x-timerjobs-job-id"]
 
+    @property
+    def run(self) -> int:
+        """The number of the run it is for."""
+        return int(self.headers["x-timerjobs-run"])
+
+    @property
+    def start(self) -> str:
+        """When its run started, as its body says if it is `SAYS_START`."""
+        start: str = json.loads(self.body)["start"]
+        return start
+
 
 @dataclass
 class Receiver:
@@ -250,8 +261,11 @@ async def process(settings: Settings, clock: Clock) -> AsyncIterator[Bench]:
         await app.close()
 
 
+SAYS_START = {"start": "@trigger().startTime"}
+
+
 def http_job(uri: str, every: int = 10, start: datetime | None = None, **more: Any) -> dict[str, Any]:
-    """A job that calls `uri` every so many seconds, once each time."""
+    """A job that calls `uri` every so many seconds, once each time, and says when the run started."""
     recurrence: dict[str, Any] = {"frequency": "Second", "interval": every}
     if start:
         recurrence["startTime"] = start.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -259,7 +273,7 @@ def http_job(uri: str, every: int = 10, start: datetime | None = None, **more: A
         "trigger": {"type": "Recurrence", "recurrence": recurrence},
         "action": {
             "type": "Http",
-            "inputs": {"method": "POST", "uri": uri, "body": {"hello": "world"}, "retryPolicy": {"type": "none"}},
+            "inputs": {"method": "POST", "uri": uri, "body": SAYS_START, "retryPolicy": {"type": "none"}},
         },
     } | more
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from shared.engine.lease import locked
 from shared.engine.slots import Reserved
 from shared.engine.workflows import is_own
 from shared.jobs.definition import Definition, load_definition, load_timing
@@ -19,8 +20,8 @@ COUNTED = 10_000  # jobs of which it is remembered how many of their runs waited
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """Who fires, and when: `owner` locks runs that get a slot until `locked_until`, to start them itself: `start`
-    is given each as soon as it is committed. `mark` names the pass in what it writes."""
+    """Who fires, and when: at `locked_at`, `owner` locks runs that get a slot until `locked_until`, to start them
+    itself: `start` is given each as soon as it is committed. `mark` names the pass in what it writes."""
 
     partition: str
     now: datetime
@@ -28,13 +29,14 @@ class Pass:
     mark: str
     reserved: Reserved
     start: Callable[[Run], None]
+    locked_at: datetime
     locked_until: datetime
 
     def locked(self, run: Run) -> Run:
         """The run, locked to be started here if it is the app's own and gets a slot."""
         if not (is_own(run.service_type) and self.reserved.take(run.job_id)):
             return run
-        return replace(run, owner=self.owner, locked_until=self.locked_until)
+        return locked(run, self.owner, self.locked_at, self.locked_until)
 
 
 class Aimer:

@@ -210,6 +210,7 @@ class Dispatcher:
                 reserved.started(run.job_id)
                 crew.start(run)
 
+            locked_at = self._shop.clock()
             this = Pass(
                 partition=partition,
                 now=now,
@@ -217,7 +218,8 @@ class Dispatcher:
                 mark=uuid4().hex,
                 reserved=reserved,
                 start=start,
-                locked_until=self._shop.clock() + self._shop.lock_duration,
+                locked_at=locked_at,
+                locked_until=locked_at + self._shop.lock_duration,
             )
             await self._line.firer.fire(due, this, fired)
 

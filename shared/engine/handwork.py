@@ -146,7 +146,7 @@ class Handwork:
         return True
 
     async def _cancel_run(self, job: Job, run: Run, idle: Idle | None, now: datetime) -> Ended | None:
-        ended = _cancelled(run, run.fired_at, now)
+        ended = _cancelled(run, run.started_or_fired, now)
         return ended if await self.end(job, run, idle, ended, uuid4().hex, now) else None
 
     async def end(self, job: Job, run: Run, idle: Idle | None, ended: Ended, mark: str, now: datetime) -> bool:

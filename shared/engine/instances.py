@@ -13,6 +13,7 @@ from datetime import datetime
 from shared.engine.clock import Clock
 from shared.engine.contention import TRIES, pause
 from shared.engine.hosting import Hosting
+from shared.engine.lease import locked
 from shared.engine.loading import Loader
 from shared.engine.logs import about
 from shared.errors import Conflict, InstanceLocked, InstancePersistenceError, NotFound, Unavailable
@@ -89,16 +90,16 @@ class InstanceLoader:
         for name in random.sample(host.service_types, len(host.service_types)):
             await self._hosts.clear(name)
             for partition in random.sample(self._partitions, len(self._partitions)):
-                if loaded := await self._first(partition, name, host, now + self._lease):
+                if loaded := await self._first(partition, name, host, now):
                     return loaded
         return None
 
-    async def _first(self, partition: str, service_type: str, host: Host, until: datetime) -> Run | None:
+    async def _first(self, partition: str, service_type: str, host: Host, now: datetime) -> Run | None:
         for _, job_id, seq in await self._loads.keys(partition, service_type):
             waiting = await self._loads.get(partition, service_type, job_id, seq)
             if waiting is None or not _is_readable(waiting):
                 continue
-            if loaded := await self._loader.take(waiting, host.id, until):
+            if loaded := await self._loader.take(waiting, host.id, now, now + self._lease):
                 return loaded
         return None
 
@@ -115,7 +116,7 @@ class InstanceLoader:
             run, idle = await self._found(asked, host)
             now = clock()
             if run.owner == host.id:  # by a request whose answer was lost
-                if held := await self._relocked(run, now + self._lease):
+                if held := await self._relocked(replace(run, locked_until=now + self._lease)):
                     return held
                 races += 1
                 continue
@@ -125,7 +126,7 @@ class InstanceLoader:
                 if waited > PATIENCE:
                     raise InstanceLocked(f"run {asked.run} of job {asked.job_id!r} is held by another host")
                 await asyncio.sleep(delay)
-            elif taken := await self._taken(run, idle, host, now + self._lease):
+            elif taken := await self._taken(run, idle, host, now):
                 return taken
             else:
                 races += 1
@@ -142,19 +143,18 @@ class InstanceLoader:
             raise Conflict(f"the run is of service type {run.service_type}, which the host is not registered for")
         return run, idle
 
-    async def _taken(self, run: Run, idle: Idle | None, host: Host, until: datetime) -> Run | None:
+    async def _taken(self, run: Run, idle: Idle | None, host: Host, now: datetime) -> Run | None:
         """The run, locked for the host, if nobody else was quicker."""
+        until = now + self._lease
         if idle is not None:
-            return await self._loader.take(idle, host.id, until)
-        takeovers = run.takeovers + (1 if run.owner else 0)
-        return await self._relocked(replace(run, owner=host.id, takeovers=takeovers), until)
+            return await self._loader.take(idle, host.id, now, until)
+        return await self._relocked(locked(run, host.id, now, until))
 
-    async def _relocked(self, run: Run, until: datetime) -> Run | None:
-        """The run, locked until then, unless it has changed."""
-        wanted = replace(run, locked_until=until)
+    async def _relocked(self, wanted: Run) -> Run | None:
+        """The run, locked as wanted, unless it has changed."""
         with suppress(Refused):
-            (locked,) = await self._runs.lock(self._runs.partition(run.job_id), [wanted])
-            return locked
+            (run,) = await self._runs.lock(self._runs.partition(wanted.job_id), [wanted])
+            return run
         return None
 
 

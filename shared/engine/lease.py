@@ -100,6 +100,18 @@ class Lease:
         return True
 
 
+def locked(run: Run, owner: str, now: datetime, until: datetime) -> Run:
+    """The run, locked by `owner` from now until then. The first lock is the run's start; one of a run that another
+    owner has locked before is a take-over."""
+    return replace(
+        run,
+        owner=owner,
+        locked_until=until,
+        started=run.started or now,
+        takeovers=run.takeovers + (1 if run.owner else 0),
+    )
+
+
 def same_holder(one: Run, other: Run) -> bool:
     """Whether two readings of a run are of one holder's turn."""
     return (one.stamp, one.owner, one.takeovers) == (other.stamp, other.owner, other.takeovers)

@@ -12,7 +12,7 @@ from uuid import uuid4
 from shared import metrics
 from shared.engine.clock import Clock
 from shared.engine.contention import pause
-from shared.engine.lease import same_holder
+from shared.engine.lease import locked, same_holder
 from shared.engine.logs import about
 from shared.engine.opening import gate_change
 from shared.engine.perform import Resting
@@ -271,7 +271,7 @@ class Leaver:
                 reserved.add(run.job_id)
             elif not reserved.take(run.job_id):
                 return run
-            return replace(run, owner=self._owner, locked_until=now + self._lock_duration)
+            return locked(run, self._owner, now, now + self._lock_duration)
 
         return gate_change(job, bound_of(job), now, ending.mark, lock)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
+from shared.engine.lease import locked
 from shared.engine.leave import Leaver
 from shared.engine.logs import about
 from shared.engine.perform import MAX_TAKEOVERS, ended_as
@@ -24,13 +25,13 @@ class Loader:
         self._loads = loads
         self._runs = runs
 
-    async def take(self, waiting: Idle, owner: str, until: datetime) -> Run | None:
-        """Makes a waiting run an executing one, locked by `owner` until `until`; None if somebody else did.
+    async def take(self, waiting: Idle, owner: str, now: datetime, until: datetime) -> Run | None:
+        """Makes a waiting run an executing one, locked by `owner` from now until then; None if somebody else did.
 
         A crash after the commit, or its answer lost on the way to the owner: the lock runs out, and the run waits
         again.
         """
-        run = replace(waiting.run, owner=owner, locked_until=until, mark=uuid4().hex)
+        run = replace(locked(waiting.run, owner, now, until), mark=uuid4().hex)
         try:
             return await self._loads.take(self._runs.partition(run.job_id), waiting, run)
         except Refused:
@@ -46,5 +47,5 @@ async def handed_back(run: Run, leaver: Leaver, now: datetime) -> Ending | Rest:
     takeovers = run.takeovers + (1 if run.owner else 0)
     if takeovers - run.steady > MAX_TAKEOVERS:
         reason = f"its hosts were lost {MAX_TAKEOVERS + 1} times without a save between"
-        return await leaver.ending(freed, ended_as(run, run.fired_at, now, Status.FAILED, reason, {}))
+        return await leaver.ending(freed, ended_as(run, now, Status.FAILED, reason, {}))
     return Rest(run=replace(freed, owner="", takeovers=takeovers, mark=uuid4().hex), due=None)

@@ -66,7 +66,7 @@ class Performer:
             return await performance.play()
 
     def _broken(self, run: Run, reason: str) -> Ended:
-        return ended_as(run, run.fired_at, self._clock(), Status.FAILED, reason, {})
+        return ended_as(run, self._clock(), Status.FAILED, reason, {})
 
 
 class _Performance:
@@ -89,7 +89,6 @@ class _Performance:
         self._definition = definition
         self._steps = steps
         self._checkpoint = checkpoint
-        self._started = min((step.started for step in steps.values()), default=clock())
         self._tasks: dict[asyncio.Task[Step], str] = {}
         self._told: dict[str, Step] = {}  # steps under way that wait, as callers see them
         self._crowded = False  # a step that is ready got no slot
@@ -123,7 +122,7 @@ class _Performance:
             return Resting(due=due, state=pack_steps(self._steps))
         status, reason = outcome(self._definition.actions, self._steps)
         views = {name: step.view() for name, step in self._steps.items()}
-        return ended_as(self._run, self._started, self._clock(), status, reason, views)
+        return ended_as(self._run, self._clock(), status, reason, views)
 
     def _seconds_to_next(self) -> float | None:
         """How long a waiting step, or one that gets no slot, leaves to those that are under way."""
@@ -259,7 +258,6 @@ def _without_outputs(result: Outcome | Later) -> Outcome | Later:
 
 def ended_as(
     run: Run,
-    started: datetime,
     now: datetime,
     status: Status,
     reason: str,
@@ -271,7 +269,7 @@ def ended_as(
         seq=run.seq,
         status=status,
         scheduled=run.scheduled,
-        started=started,
+        started=run.started_or_fired,
         ended=now,
         attempts=run.takeovers + max([1, *(a["attempts"] for a in actions.values())]),
         reason=reason,

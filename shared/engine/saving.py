@@ -90,7 +90,7 @@ class Saver:
         except NotFound:
             raise InstanceLockLost(f"job {run.job_id!r} is deleted") from None
         status, reason = Status(asked.status), asked.reason or ""
-        ended = ended_as(run, run.fired_at, now, status, reason, {}, asked.result)
+        ended = ended_as(run, now, status, reason, {}, asked.result)
         return await self._handwork.end(job, run, None, ended, run.mark, now)
 
     async def _has_left(self, asked: Saving, run: Run | None, mark: str) -> bool:

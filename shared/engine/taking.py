@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from shared.engine.announce import TAKE
 from shared.engine.crew import Crew, Workshop
+from shared.engine.lease import locked
 from shared.engine.loading import Loader, handed_back
 from shared.engine.logs import about
 from shared.engine.perform import ended_as
@@ -181,7 +182,7 @@ class Taker:
         What it waited for at its job's gate does not count; and runs that have begun, manual ones and windows wait
         as long as it takes.
         """
-        if run.owner or run.takeovers or run.state or run.by_hand or run.window:
+        if run.started or run.by_hand or run.window:
             return ""
         try:
             definition = load_definition(run.definition)
@@ -197,12 +198,12 @@ class Taker:
     async def _missed(self, each: Run | Idle, reason: str, now: datetime) -> Ending:
         run = _run(each)
         log.warning("a run is missed: %s", reason, extra={"action": "missed", **about(run)})
-        ended = replace(ended_as(run, now, now, Status.MISSED, reason, {}), attempts=0)
+        ended = replace(ended_as(run, now, Status.MISSED, reason, {}), started=now, attempts=0)
         ending = await self._shop.leaver.ending(run, ended)
         return replace(ending, idle=each if isinstance(each, Idle) else None)
 
     async def _load(self, waiting: Idle, now: datetime, crew: Crew, reserved: Reserved) -> None:
-        if loaded := await self._loader.take(waiting, self._owner, now + self._shop.lock_duration):
+        if loaded := await self._loader.take(waiting, self._owner, now, now + self._shop.lock_duration):
             self._start(loaded, crew, reserved)
 
     async def _lock(
@@ -212,24 +213,17 @@ class Taker:
         else took are left out."""
         if not runs:
             return
-        locked = [
-            replace(
-                run,
-                owner=self._owner,
-                locked_until=now + self._shop.lock_duration,
-                takeovers=run.takeovers + (1 if run.owner else 0),
-            )
-            for run in runs
-        ]
+        until = now + self._shop.lock_duration
+        wanted = [locked(run, self._owner, now, until) for run in runs]
         try:
-            mine = await self._shop.runs.lock(partition, locked)
+            mine = await self._shop.runs.lock(partition, wanted)
         except Refused:
             if len(runs) > 1:
                 middle = len(runs) // 2
                 await self._lock(partition, runs[:middle], now, crew, reserved)
                 await self._lock(partition, runs[middle:], now, crew, reserved)
                 return
-            mine = await self._own_lock(locked[0])
+            mine = await self._own_lock(wanted[0])
         for run in mine:
             self._start(run, crew, reserved)
 

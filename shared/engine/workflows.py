@@ -68,7 +68,7 @@ class Performers:
         return self._ended(run, Status.SUCCEEDED, "")
 
     def _ended(self, run: Run, status: Status, reason: str, result: object = None) -> Ended:
-        return ended_as(run, run.fired_at, self._clock(), status, reason, {}, result)
+        return ended_as(run, self._clock(), status, reason, {}, result)
 
 
 def _keeping(checkpoint: Checkpoint) -> Callable[[bytes], Awaitable[None]]:

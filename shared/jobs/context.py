@@ -87,7 +87,7 @@ def _parameters(values: Mapping[str, Any]) -> Function:
 class RunContext:
     """One run, as its actions may know it.
 
-    `scheduled` is the nominal instant, `started` the actual one: the same for all attempts at the run.
+    `scheduled` is the nominal instant, `started` when the run was first locked: the same for all its attempts.
     `by_hand`: made beside the schedule, and so known by its number and not by its scheduled time.
     """
 
@@ -102,13 +102,13 @@ class RunContext:
 
     @classmethod
     def of(cls, run: Run, parameters: Mapping[str, Any]) -> Self:
-        """The context of a run as it is stored; it started when it was fired."""
+        """The context of a run as it is stored."""
         return cls(
             job_id=run.job_id,
             seq=run.seq,
             stamp=run.stamp,
             scheduled=run.scheduled,
-            started=run.fired_at,
+            started=run.started_or_fired,
             window=run.window,
             parameters=parameters,
             by_hand=run.by_hand,

@@ -210,10 +210,10 @@ class Run:
     """The execution of one occurrence. Unlocked (no owner) it waits for an executor.
 
     `mark` names the transaction that wrote the row, so that its author recognises a commit whose answer
-    was lost. `fired_at` is when the occurrence was fired; `by_hand` one that no schedule fired. `gated`: it
-    counts in its job's gate. `state` is how far its actions are, or what an instance of another service type
-    saved, packed; `steady` the take-overs at the last checkpoint. `activation` is where a host for it is
-    activated ('': nowhere), `version` how often a host has saved it.
+    was lost. `fired_at` is when the occurrence was fired, `started` when the run was first locked, None before.
+    `by_hand`: no schedule fired it. `gated`: it counts in its job's gate. `state` is how far its actions are, or
+    what an instance of another service type saved, packed; `steady` the take-overs at the last checkpoint.
+    `activation` is where a host for it is activated ('': nowhere), `version` how often a host has saved it.
     """
 
     job_id: str
@@ -222,6 +222,7 @@ class Run:
     definition: bytes
     scheduled: datetime
     fired_at: datetime
+    started: datetime | None = None
     owner: str = ""
     locked_until: datetime | None = None
     takeovers: int = 0
@@ -240,6 +241,11 @@ class Run:
     def awaits_host(self) -> bool:
         """Whether it waits, in a row of its own kind, for a host of its service type to load it."""
         return self.service_type != TIMER_JOB and not self.owner
+
+    @property
+    def started_or_fired(self) -> datetime:
+        """When it started; of a run that has not, when it was fired."""
+        return self.started or self.fired_at
 
     @property
     def fencing_token(self) -> int:

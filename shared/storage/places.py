@@ -3,7 +3,7 @@
 from typing import Any
 
 from shared.jobs.model import FORMAT_VERSION, Idle, Run
-from shared.storage.records import read_whole_run, run_row, whole_run
+from shared.storage.records import read_whole_run, run_begun, run_row, whole_run
 from shared.storage.rows import idle_key, load_key, run_key, timer_key
 from shared.storage.table import Row, Verb, Write
 
@@ -13,7 +13,7 @@ def idle_rows(idle: Idle) -> tuple[dict[str, Any], dict[str, Any]]:
     run = idle.run
     key = idle_place(idle)
     kind = "resume" if idle.due else "load"
-    timer = {**whole_run(run), "RowKey": key, "kind": kind, "takeovers": run.takeovers}
+    timer = {**whole_run(run), **run_begun(run), "RowKey": key, "kind": kind}
     return timer, {"RowKey": idle_key(run.job_id, run.seq), "timer": key, "v": FORMAT_VERSION}
 
 

@@ -158,8 +158,13 @@ def run_lock(run: Run) -> dict[str, Any]:
         "RowKey": run_key(run.job_id, run.seq),
         "owner": run.owner,
         "lockedUntil": row_text(run.locked_until) if run.locked_until else UNLOCKED,
-        "takeovers": run.takeovers,
+        **run_begun(run),
     }
+
+
+def run_begun(run: Run) -> dict[str, Any]:
+    """What any row of a run says of its locks: when the first was, if it had one, and how many were take-overs."""
+    return {"takeovers": run.takeovers} | ({"startedAt": row_text(run.started)} if run.started else {})
 
 
 def read_run(row: Row) -> Run:
@@ -199,6 +204,7 @@ def read_whole_run(row: Row, job_id: str, seq: int) -> Run:
         definition=row["definition"],
         scheduled=from_row_text(row["scheduled"]),
         fired_at=from_row_text(row["firedAt"]),
+        started=_started(row),
         owner=row.get("owner", ""),
         locked_until=None if locked_until == UNLOCKED else from_row_text(locked_until),
         takeovers=row["takeovers"],
@@ -213,6 +219,12 @@ def read_whole_run(row: Row, job_id: str, seq: int) -> Run:
         mark=row["mark"],
         etag=row["etag"],
     )
+
+
+def _started(row: Row) -> datetime | None:
+    """When the run in a row was first locked; if by a version that did not keep it, when it was fired."""
+    begun = row.get("owner") or row["takeovers"] or row.get("version") or "state0" in row
+    return _instant(row.get("startedAt") or (row["firedAt"] if begun else ""))
 
 
 def past_row(

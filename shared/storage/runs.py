@@ -116,7 +116,7 @@ class Runs:
         return {(run.job_id, run.seq): found[key] for run, key in zip(runs, keys, strict=True) if key in found}
 
     async def lock(self, partition: str, runs: Sequence[Run]) -> list[Run]:
-        """Writes the lease that each run holds, at the version it was read; gives them with new etags.
+        """Writes the lease that each run holds, and its start, at the version it was read; gives new etags.
 
         Raises Refused if any has changed, and then none is locked.
         """

@@ -117,7 +117,7 @@ def instance_view(run: Run) -> dict[str, Any]:
         "idempotencyKey": run.idempotency_key(run.service_type),
         "lockedUntil": json_text(run.locked_until) if run.locked_until else None,
         "scheduledTime": json_text(run.scheduled),
-        "startTime": json_text(run.fired_at),
+        "startTime": json_text(run.started_or_fired),
         "attempt": run.takeovers + 1,
         "parameters": load_definition(run.definition).parameters,
         "state": readable_state(run),

@@ -74,9 +74,9 @@ def run_view(run: Run, reason: str = "") -> dict[str, Any]:
         {
             "seq": run.seq,
             "scheduledTime": json_text(run.scheduled),
-            "startTime": json_text(run.fired_at),
+            "startTime": json_text(run.started) if run.started else None,
             "endTime": None,
-            "lateness": _lateness(run.scheduled, run.fired_at),
+            **({"lateness": _lateness(run.scheduled, run.started)} if run.started else {}),
             "status": str(Status.WAITING if reason else Status.RUNNING),
             "attempts": attempts_of(run.takeovers, steps),
             "actions": {name: step.view() for name, step in steps.items()},

@@ -33,7 +33,7 @@ async def test_the_target_is_told_which_occurrence_it_is(at: Bench, target: Rece
     (hit,) = target.hits
     stamp = (await at.app.admin.get("a")).core.stamp
     assert hit.method == "POST"
-    assert hit.body == b'{"hello": "world"}'
+    assert hit.body == b'{"start": "2026-09-08T12:00:00Z"}'
     assert hit.headers["Content-Type"] == "application/json"
     assert hit.key == f"a:{stamp}:20260908T120000Z:Action"
     assert hit.headers["x-timerjobs-job-id"] == job["id"]

@@ -14,8 +14,9 @@ from aiohttp import web
 
 from shared.jobs.times import key_text
 from shared.storage.tickets import Ticket
-from tests.engine.test_steps import call, wait
-from tests.harness import NOON, Bench, Hit, http_job
+from tests.engine import test_steps
+from tests.engine.test_steps import wait
+from tests.harness import NOON, SAYS_START, Bench, Hit, http_job
 from tests.wire import Killed
 
 AT_NOON = key_text(NOON)
@@ -40,6 +41,11 @@ class Scenario:
     seconds: float = 0
     in_order: bool = False
     env: dict[str, str] = field(default_factory=dict)
+
+
+def call(url: str, after: dict[str, list[str]] | None = None, **inputs: Any) -> dict[str, Any]:
+    """A step that calls, and says when its run started."""
+    return test_steps.call(url, after, body=SAYS_START, **inputs)
 
 
 def hourly(url: str, **more: Any) -> dict[str, Any]:

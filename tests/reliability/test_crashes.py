@@ -4,11 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from shared.jobs.definition import load_definition
+from shared.jobs.model import State
 from shared.jobs.progress import ENDED, unpack_steps
 from shared.storage.records import read_job, read_run, read_timer
 from tests.audit import audit
@@ -23,11 +25,13 @@ SIDE_BY_SIDE = 3
 
 @dataclass
 class Struck:
-    """What happened at one point: calls up to the strike and after it, and which of the first were unrecorded."""
+    """What happened at one point: calls up to the strike and after it, and which of the first were unrecorded; the
+    runs that were under way then, by job and number."""
 
     before: list[Hit] = field(default_factory=list)
     unrecorded: set[str] = field(default_factory=set)
     calls: list[Hit] = field(default_factory=list)
+    runs: dict[tuple[str, int], Any] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -117,12 +121,14 @@ async def strike_at(storage: str, scenario: Scenario, number: int, strike: Fate)
             del target.hits[len(struck.before) :]
             struck.unrecorded = await unrecorded(at)
         assert await audit(at.app.store) == []
+        struck.runs = await listed(at)
         await recover(at, post)
         struck.calls = list(target.hits)
         assert await audit(at.app.store) == []
         check(scenario, struck)
         await check_quiet(at)
         await check_recorded(at)
+        check_starts(struck, await listed(at))
         return max(Counter(hit.key for hit in struck.calls).values(), default=0) > scenario.per_key
 
 
@@ -156,6 +162,23 @@ async def unrecorded(at: Bench) -> set[str]:
         ended = {name for name, step in unpack_steps(run.state).items() if step.status in ENDED}
         keys |= {run.idempotency_key(name) for name in ("Action", "A", "B", "C") if name not in ended}
     return keys
+
+
+async def listed(at: Bench) -> dict[tuple[str, int], Any]:
+    """All runs, by job and number, as the API shows them."""
+    jobs = [job.id for job in map(read_job, await at.rows("job")) if job.state is not State.DELETING]
+    return {(job, run["seq"]): run for job in jobs for run in await at.runs(job) if "actions" in run}
+
+
+def check_starts(struck: Struck, runs: dict[tuple[str, int], Any]) -> None:
+    """A run has one start: what was shown of it after the strike, what each call of it said, and what its record
+    says."""
+    for name, run in struck.runs.items():
+        if run["startTime"] and name in runs:
+            assert runs[name]["startTime"] == run["startTime"], name
+    for hit in struck.calls:
+        name = hit.job, hit.run
+        assert name not in runs or hit.start == runs[name]["startTime"], name
 
 
 async def check_quiet(at: Bench) -> None:

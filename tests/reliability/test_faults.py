@@ -12,12 +12,13 @@ import pytest
 from shared.engine.leave import Leaver
 from shared.engine.perform import Resting
 from shared.jobs.model import Run, State, Stretch
+from shared.jobs.times import json_text
 from shared.storage.endings import Rest
 from shared.storage.table import StoreFailed, Verb, Write
 from shared.storage.tickets import Ticket
 from tests.audit import audit
 from tests.engine.test_steps import call, wait
-from tests.harness import NOON, Bench, Clock, Receiver, http_job, process, settings_for
+from tests.harness import NOON, SAYS_START, Bench, Clock, Receiver, http_job, process, settings_for
 from tests.reliability.post import Post, recover
 from tests.wire import Fate, FaultyStorage
 
@@ -56,7 +57,11 @@ def unreliable(dice: random.Random, clock: Clock) -> Callable[[str], Fate]:
 def jobs(url: str) -> dict[str, tuple[int, dict[str, Any]]]:
     """Jobs of every kind by id, each with its interval in seconds. Each ends by itself."""
     made = {f"plain-{every}": (every, http_job(url, every=every)) for every in (4, 5, 7, 10)}
-    several = {"A": call(url), "Pause": wait(3, {"A": ["Succeeded"]}), "B": call(url, {"Pause": ["Succeeded"]})}
+    several = {
+        "A": call(url, body=SAYS_START),
+        "Pause": wait(3, {"A": ["Succeeded"]}),
+        "B": call(url, {"Pause": ["Succeeded"]}, body=SAYS_START),
+    }
     made["steps"] = (15, http_job(url) | {"actions": several})
     made["one-at-a-time"] = (6, http_job(url))
     made["windows"] = (10, http_job(url))
@@ -213,15 +218,18 @@ async def spoil_write(at: Bench, job_id: str) -> Callable[[], Any]:
 
 
 async def check(at: Bench, target: Receiver, job_id: str, every: int) -> None:
-    """Every occurrence was called, with one key for each action, or is recorded as missed or skipped."""
+    """Every occurrence was called, with one key for each action, or is recorded as missed or skipped. Each call
+    names the start that its run's record has."""
     job = await at.app.admin.get(job_id)
     assert job.state is State.COMPLETED, job_id
     last = SECONDS - every if job_id == "windows" else SECONDS  # a window ends by the job's end
     due = [NOON + timedelta(seconds=s) for s in range(5, last + 1, every)]
     called: dict[datetime, set[str]] = defaultdict(set)
+    starts: dict[int, set[str]] = defaultdict(set)
     for hit in target.hits:
         if hit.job == job_id:
             called[hit.scheduled].add(hit.key)
+            starts[hit.run].add(hit.start)
     passed_over: set[datetime] = set()
     run_list = at.app.store.run_list
     for record in (await run_list.read(job_id, await run_list.keys(job_id, 1000))).values():
@@ -231,6 +239,8 @@ async def check(at: Bench, target: Receiver, job_id: str, every: int) -> None:
             assert len(points) == record.count
             assert not passed_over.intersection(points)
             passed_over.update(points)
+        elif record.seq in starts:
+            assert starts[record.seq] == {json_text(record.started)}, (job_id, record)
     assert called.keys() | passed_over == set(due), f"{job_id}: lost {set(due) - called.keys() - passed_over}"
     assert not called.keys() & passed_over, job_id
     actions = 2 if job_id == "steps" else 1

@@ -254,12 +254,14 @@ async def strike(post: Post, scenario: Scenario, play: Play, settings: Settings,
 async def settle(post: Post, scenario: Scenario, play: Play) -> None:
     """A survivor completes all there is to load; then each run must have ended once, in one of the right ways."""
     at, states, tokens = play.at, [], [play.instance["fencingToken"]] if play.instance else []
+    starts = {(play.instance["run"], play.instance["startTime"])} if play.instance else set()
     for _ in range(6):
         await recover(at, post, cycles=1)
         survivor = await host(at)
         while instance := await survivor.try_load():
             states.append(instance["state"])
             tokens.append(instance["fencingToken"])
+            starts.add((instance["run"], instance["startTime"]))
             await survivor.save(instance, complete={"result": "survivor"})
         await survivor.told("release")
         if not [row for kind in ("run", "idle", "load") for row in await at.rows(kind)]:
@@ -279,6 +281,7 @@ async def settle(post: Post, scenario: Scenario, play: Play) -> None:
     if "victim" in scenario.ends and answered:
         assert ends == ["victim"]
     if listed.status == 200:
+        assert starts <= {(run["seq"], run["startTime"]) for run in runs}
         assert (await at.call("delete", id=play.job)).status == 204
     post.under_way.clear()
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from shared.jobs.model import State, Status, Stretch
-from shared.jobs.times import key_text
+from shared.jobs.model import Ended, State, Status, Stretch
+from shared.jobs.times import json_text, key_text
 from shared.storage.records import read_job, read_past
 from shared.storage.table import Verb, Write
 from tests.audit import audit, faults
@@ -205,7 +205,7 @@ async def play(arena: Arena, pair: tuple[str, str], first: int, second: int) -> 
 
 
 async def check(arena: Arena, pair: tuple[str, str]) -> None:
-    """Each occurrence was called once, and is recorded; nothing is under way."""
+    """Each occurrence was called once, and is recorded with the start its call named; nothing is under way."""
     keys = [hit.key for hit in arena.target.hits]
     scheduled = [key.split(":")[2] for key in keys]
     assert len(keys) == len(set(keys)), keys
@@ -221,6 +221,8 @@ async def check(arena: Arena, pair: tuple[str, str]) -> None:
         row["mark"] for row in arena.prepared[begins_suspended(pair)][arena.at.partitions[0]] if "mark" in row
     }
     past = [read_past(row) for row in rows if row["RowKey"].startswith("past:") and row["mark"] not in before]
+    starts = {record.seq: json_text(record.started) for record in past if isinstance(record, Ended)}
+    assert all(hit.start == starts.get(hit.run, hit.start) for hit in arena.target.hits), (past, arena.target.hits)
     if any(record.status is Status.CANCELLED for record in past):  # its action may have been in flight
         keys = [key for key in keys if ":run-2:" not in key]
     assert len([record for record in past if record.status is Status.SUCCEEDED]) == len(keys), (past, keys)

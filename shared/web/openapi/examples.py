@@ -93,7 +93,7 @@ def _nightly(**more: Any) -> dict[str, Any]:
 
 
 def _run(seq: int, status: str = "Waiting", **more: Any) -> dict[str, Any]:
-    times = {"scheduledTime": NOON, "startTime": NOON, "endTime": None, "lateness": "PT0S"}
+    times = {"scheduledTime": NOON, "startTime": None, "endTime": None}
     return {"seq": seq} | times | {"status": status, "attempts": 1, "actions": {}} | more
 
 
@@ -110,7 +110,7 @@ def _lines(*values: Any) -> str:
     return "".join(json.dumps(value) + "\n" for value in values)
 
 
-CANCELLED = _run(1, "Cancelled", endTime=NOON, reason="cancelled by hand")
+CANCELLED = _run(1, "Cancelled", startTime=NOON, endTime=NOON, lateness="PT0S", reason="cancelled by hand")
 
 CREATE = (
     Example(title="A report every night", status=201, body=NIGHTLY, answer=_nightly()),
