@@ -12,7 +12,10 @@ from uuid import uuid4
 from aiohttp import web
 
 from shared.engine.crew import Crew
+from shared.jobs.model import Ended, Stretch
 from shared.settings import Settings, read_settings
+from shared.storage.records import read_past
+from shared.storage.rows import job_range
 from shared.web.api import respond
 from shared.web.exchange import Request, Response
 from shared.wiring import App, build
@@ -222,6 +225,12 @@ class Bench:
         for partition in self.partitions:
             found += await self.app.store.table.scan(partition, f"{kind}:", f"{kind};")
         return found
+
+    async def history(self, job_id: str) -> list[Ended | Stretch]:
+        """What is recorded of the job's past, newest first."""
+        rows = await self.app.store.table.scan(self.app.store.jobs.partition(job_id), *job_range("past", job_id))
+        records = [read_past(row) for row in rows if row["kind"] != "mark"]
+        return sorted(records, key=lambda record: -record.seq)
 
     async def runs(self, job_id: str) -> list[Any]:
         """GET /jobs/{id}/runs."""

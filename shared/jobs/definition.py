@@ -21,7 +21,18 @@ MAX_WAITING = 100
 
 def pack(value: Any) -> bytes:
     """JSON, compressed: the form in which definitions and history records lie in a row."""
-    return zlib.compress(json.dumps(value, separators=(",", ":")).encode())
+    return zlib.compress(_compact(value))
+
+
+def pack_within(value: Any, most: int, most_unpacked: int) -> bytes | None:
+    """The packed form; None where it has more bytes than that, or its JSON has."""
+    text = _compact(value)
+    packed = zlib.compress(text) if len(text) <= most_unpacked else None
+    return packed if packed and len(packed) <= most else None
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def unpack(data: bytes) -> Any:

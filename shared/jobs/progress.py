@@ -1,15 +1,19 @@
 """How far a run's actions are: what is ready, what waits, what came of it all. Pure."""
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from shared.jobs.definition import pack, unpack
+from shared.jobs.definition import pack, pack_within, unpack
 from shared.jobs.model import Ended, Status
 from shared.jobs.times import from_row_text, json_text, row_text
 
 MAX_STATE = 256 * 1024
+MAX_UNPACKED = 512 * 1024
+"""Bytes of a record, or of a run's state, as JSON."""
 ENDED = frozenset({Status.SUCCEEDED, Status.FAILED, Status.TIMED_OUT, Status.SKIPPED})
 
 
@@ -39,6 +43,8 @@ class Step:
 
 
 Steps = Mapping[str, Step]
+Parts = list[tuple[str, str]]
+"""Bodies and headers of answers, each by its action's name."""
 
 
 def ready(actions: Mapping[str, Mapping[str, Any]], steps: Steps, now: datetime) -> list[str]:
@@ -116,18 +122,13 @@ def summary(ended: Ended) -> dict[str, object]:
 def pack_steps(steps: Steps) -> bytes:
     """The steps for a row, at most 256 KiB: where they are larger, what targets answered goes, the oldest first,
     bodies before headers."""
-    steps = dict(steps)
-    packed = _packed(steps)
-    for part in ("body", "headers"):
-        for name in sorted(steps, key=lambda n: steps[n].started):
-            if len(packed) <= MAX_STATE:
-                return packed
-            response = steps[name].response
-            if response and part in response:
-                kept = {k: v for k, v in response.items() if k != part} | {"dropped": True}
-                steps[name] = replace(steps[name], response=kept)
-                packed = _packed(steps)
-    return packed
+    oldest_first = sorted(steps, key=lambda name: steps[name].started)
+
+    def plain(dropped: Parts) -> dict[str, Any]:
+        return {name: _plain(step, _without(name, step.response, dropped)) for name, step in steps.items()}
+
+    parts = _parts({name: steps[name].response for name in oldest_first})
+    return _with_fewest_dropped(plain, parts, MAX_STATE) or pack(plain(parts))
 
 
 def unpack_steps(packed: bytes) -> dict[str, Step]:
@@ -140,33 +141,59 @@ def unpack_steps(packed: bytes) -> dict[str, Step]:
 def pack_record(plain: dict[str, Any], most: int) -> bytes:
     """A record of history for a row, at most so many bytes: where it is larger, what targets answered goes, first
     the bodies."""
-    packed = pack(plain)
-    for part in ("body", "headers"):
-        for action in plain.get("actions", {}).values():
-            if len(packed) <= most:
-                return packed
-            if part in (action.get("response") or {}):
-                action["response"] = {k: v for k, v in action["response"].items() if k != part} | {"dropped": True}
-                packed = pack(plain)
-    return packed if len(packed) <= most else pack(plain | {"actions": {}, "reason": plain["reason"][:1000]})
+    actions: dict[str, dict[str, Any]] = plain.get("actions", {})
 
-
-def _packed(steps: Steps) -> bytes:
-    return pack(
-        {
-            name: {
-                "status": str(step.status),
-                "started": row_text(step.started),
-                "ended": row_text(step.ended) if step.ended else None,
-                "attempts": step.attempts,
-                "due": row_text(step.due) if step.due else None,
-                "memo": step.memo,
-                "reason": step.reason,
-                "response": step.response,
-            }
-            for name, step in steps.items()
+    def less(dropped: Parts) -> dict[str, Any]:
+        kept = {
+            name: {**action, "response": _without(name, action["response"], dropped)}
+            for name, action in actions.items()
+            if "response" in action
         }
-    )
+        return plain | ({"actions": actions | kept} if kept else {})
+
+    parts = _parts({name: action.get("response") for name, action in actions.items()})
+    packed = _with_fewest_dropped(less, parts, most)
+    return packed or pack(plain | {"actions": {}, "reason": plain["reason"][:1000]})
+
+
+def _parts(responses: Mapping[str, Mapping[str, Any] | None]) -> Parts:
+    """What can be dropped of these responses, in the order in which it goes."""
+    return [
+        (name, part) for part in ("body", "headers") for name, kept in responses.items() if part in (kept or {})
+    ]
+
+
+def _without(name: str, response: Mapping[str, Any] | None, dropped: Parts) -> Mapping[str, Any] | None:
+    gone = {part for of, part in dropped if of == name}
+    if not response or not gone:
+        return response
+    return {k: v for k, v in response.items() if k not in gone} | {"dropped": True}
+
+
+def _with_fewest_dropped(plain: Callable[[Parts], dict[str, Any]], parts: Parts, most: int) -> bytes | None:
+    """The packed form with as few of the parts dropped, from the first on, as make it small enough."""
+
+    @cache
+    def packed(count: int) -> bytes | None:
+        return pack_within(plain(parts[:count]), most, MAX_UNPACKED)
+
+    if packed(0):
+        return packed(0)
+    count = bisect_left(range(len(parts) + 1), True, key=lambda n: packed(n) is not None)
+    return packed(count) if count <= len(parts) else None
+
+
+def _plain(step: Step, response: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "status": str(step.status),
+        "started": row_text(step.started),
+        "ended": row_text(step.ended) if step.ended else None,
+        "attempts": step.attempts,
+        "due": row_text(step.due) if step.due else None,
+        "memo": step.memo,
+        "reason": step.reason,
+        "response": response,
+    }
 
 
 def _step(plain: Mapping[str, Any]) -> Step:

@@ -3,8 +3,8 @@
     .venv/bin/python -m tests.bench.turns_bench
 
 Each body of up to 256 KiB is one that a search found costly (tests/worst.py). It is sent in a PUT, a preview and a
-bulk request of three; then 1 MiB of history is read. Shown is the longest turn of the loop in milliseconds; under 100
-is the aim, a lease lasts 60,000. Beside it stands how long the interpreter takes just to parse the body.
+bulk request of three; then 1 MiB of history is read. Shown is the longest turn of the loop in milliseconds; under
+100 is the aim, a lease lasts 60,000. Beside it stands how long the interpreter takes just to parse the body.
 """
 
 import asyncio

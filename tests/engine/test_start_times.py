@@ -64,7 +64,7 @@ async def agree(at: Bench, target: Receiver, start: datetime, scheduled: datetim
     assert (await at.call("get", id="a")).body["lastRun"]["startTime"] == json_text(start)
     said = {hit.start for hit in target.hits if hit.run == run["seq"]}
     assert said == {json_text(start)}
-    records = [each for each in await at.app.store.runs.history("a") if isinstance(each, Ended)]
+    records = [each for each in await at.history("a") if isinstance(each, Ended)]
     assert [each.started for each in records if each.seq == run["seq"]] == [start]
     return True
 

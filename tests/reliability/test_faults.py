@@ -231,8 +231,7 @@ async def check(at: Bench, target: Receiver, job_id: str, every: int) -> None:
             called[hit.scheduled].add(hit.key)
             starts[hit.run].add(hit.start)
     passed_over: set[datetime] = set()
-    run_list = at.app.store.run_list
-    for record in (await run_list.read(job_id, await run_list.keys(job_id, 1000))).values():
+    for record in await at.history(job_id):
         if isinstance(record, Stretch):
             assert record.reason
             points = [point for point in due if record.first <= point <= record.last]
