@@ -10,14 +10,14 @@ _began: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary(
 
 
 async def give_way() -> None:
-    """Lets the event loop turn if its present turn has lasted 20 ms, whoever has used them; else goes on at once.
+    """Waits for a turn of the event loop that has not lasted 20 ms yet, whoever has used them.
 
     To be called between pieces of work that are short. A turn is counted from the first call in it.
     """
     loop = asyncio.get_running_loop()
-    began = _began.get(loop)
-    if began is None:
-        _began[loop] = loop.time()
-        loop.call_soon(_began.pop, loop)
-    elif loop.time() - began >= WORKING:
+    while (began := _began.get(loop)) is not None:
+        if loop.time() - began < WORKING:
+            return
         await asyncio.sleep(0)
+    _began[loop] = loop.time()
+    loop.call_soon(_began.pop, loop)

@@ -20,6 +20,8 @@ GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 STORAGE = "AzureWebJobsStorage"
 ACCOUNT, CREDENTIAL, CLIENT_ID = f"{STORAGE}__accountName", f"{STORAGE}__credential", f"{STORAGE}__clientId"
 SERVICES = ("blob", "queue", "table")
+MAX_BODY = 256 * 1024
+"""Bytes of a job's definition as it is sent, at most."""
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)
 
@@ -113,7 +115,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         secret_hosts=read("SECRET_HOSTS", "", str),
         template_action=read("TEMPLATE_ACTION", "", str),
         min_interval=read("MIN_INTERVAL", "PT1S", _duration(SECOND, DAY)),
-        max_body=read("MAX_BODY", "262144", _integer(1024, 16 * 1024 * 1024)),
+        max_body=read("MAX_BODY", "262144", lambda text: min(MAX_BODY, _integer(1024, 16 * 1024 * 1024)(text))),
         max_actions=read("MAX_ACTIONS", "100", _integer(1, 100)),
         outbound_allow=read("OUTBOUND_ALLOW", "", str),
         outbound_deny=read("OUTBOUND_DENY", "", str),

@@ -14,7 +14,7 @@ from aiohttp import web
 from shared.engine.crew import Crew
 from shared.jobs.model import Ended, Stretch
 from shared.settings import Settings, read_settings
-from shared.storage.records import read_past
+from shared.storage.history import read_past
 from shared.storage.rows import job_range
 from shared.web.api import respond
 from shared.web.exchange import Request, Response

@@ -16,7 +16,7 @@ def gate_change(
 ) -> GateChange:
     """What the end of one of the job's runs changes at its gate. `lock` is given each run that a waiting
     occurrence becomes, in order, and gives it locked if it is to start here."""
-    opening = left(job.gate, bound)
+    opening = left(job.gate, bound, len(job.core.definition))
     runs = [lock(run_of(job, place, now, gated=True, mark=mark)) for place in opening.released]
     baton = None
     if opening.unparked and job.pending and job.state is State.ENABLED:

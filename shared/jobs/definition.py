@@ -4,15 +4,23 @@ import json
 import zlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
+
+from cachetools import LRUCache, cached
 
 from shared.errors import TooLarge
 from shared.jobs.model import TIMER_JOB, Bound
 from shared.jobs.plan import Timing, jitter_share
 from shared.recurrence import Schedule, compile_trigger, parse_duration
 
-MAX_PACKED = 60 * 1024
+MAX_PACKED = 360 * 1024
+"""Bytes: 256 KiB of JSON take less, however badly they can be compressed (260,000 of drawn letters)."""
+# What a process keeps of the definitions it has read: bytes of JSON, and some for each, so that it is about 3,600
+# small ones, or 60 of the largest.
+MAX_REMEMBERED = 16 * 1024 * 1024
+LEAST_REMEMBERED = 4 * 1024
 DEFAULT_TIMEOUT = timedelta(seconds=30)
 DEFAULT_HISTORY_LIMIT = 100
 DEFAULT_WINDOWS = 25
@@ -41,7 +49,7 @@ def unpack(data: bytes) -> Any:
 
 
 def pack_definition(raw: Mapping[str, Any]) -> bytes:
-    """The packed form of a valid definition. Raises TooLarge over 60 KiB."""
+    """The packed form of a valid definition. Raises TooLarge over 360 KiB."""
     packed = pack(raw)
     if len(packed) > MAX_PACKED:
         raise TooLarge(f"the definition takes {len(packed)} bytes compressed; the limit is {MAX_PACKED}")
@@ -49,10 +57,12 @@ def pack_definition(raw: Mapping[str, Any]) -> bytes:
 
 
 class Definition:
-    """Reads a stored definition. `raw` is the canonical JSON object (spec.py made it); do not change it."""
+    """Reads a stored definition. `raw` is the canonical JSON object (spec.py made it); do not change it. `size` is
+    what it counts where it is remembered."""
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: Mapping[str, Any], size: int = 0) -> None:
         self.raw = raw
+        self.size = size
 
     @property
     def trigger(self) -> Mapping[str, Any]:
@@ -143,13 +153,19 @@ def action_timeout(action: Mapping[str, Any]) -> timedelta:
     return DEFAULT_TIMEOUT if text is None else parse_duration(text)
 
 
-@lru_cache(maxsize=4096)
+def _digest(packed: bytes, *others: Any) -> tuple[Any, ...]:
+    """What a definition is remembered by: itself would be held as long."""
+    return (blake2b(packed, digest_size=16).digest(), *others)
+
+
+@cached(LRUCache(MAX_REMEMBERED, getsizeof=lambda definition: definition.size), key=_digest)
 def load_definition(packed: bytes) -> Definition:
     """The definition in a row."""
-    return Definition(unpack(packed))
+    text = zlib.decompress(packed)
+    return Definition(json.loads(text), size=len(text) + LEAST_REMEMBERED)
 
 
-@lru_cache(maxsize=4096)
+@cached(LRUCache(4096), key=_digest)
 def load_timing(packed: bytes, job_id: str, anchor: datetime, default_max_lateness: timedelta) -> Timing:
     """The timing of a job by its packed definition, compiled once a process."""
     return load_definition(packed).timing(job_id, anchor, default_max_lateness)

@@ -6,6 +6,7 @@ from datetime import datetime
 from shared.jobs.model import Bound, Gate, Waiting, Window
 
 MOST = 20
+MOST_BYTES = 1024 * 1024  # of their definitions, together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +24,23 @@ def is_full(gate: Gate, bound: Bound | None) -> bool:
     return bound is not None and gate.running >= bound.runs
 
 
-def opened(gate: Gate, bound: Bound | None) -> Opening:
+def opened(gate: Gate, bound: Bound | None, weight: int) -> Opening:
     """Lets through as many as there is room for, those that wait longest first; without a bound, all.
 
-    At most 20 at a time, since they start in one transaction with all that their definitions weigh; their
-    ends let the others through.
+    At most 20 at a time, and 1 MiB of their definitions, each of `weight` bytes, since they start in one
+    transaction; their ends let the others through.
     """
-    room = MOST if bound is None else min(MOST, max(0, bound.runs - gate.running))
+    most = min(MOST, max(1, MOST_BYTES // max(1, weight)))
+    room = most if bound is None else min(most, max(0, bound.runs - gate.running))
     released = gate.waiting[:room]
     gate = replace(gate, running=gate.running + len(released), waiting=gate.waiting[room:])
     unparked = gate.parked and not is_full(gate, bound)
     return Opening(gate=replace(gate, parked=gate.parked and not unparked), released=released, unparked=unparked)
 
 
-def left(gate: Gate, bound: Bound | None) -> Opening:
+def left(gate: Gate, bound: Bound | None, weight: int) -> Opening:
     """What the end of one run lets through."""
-    return opened(replace(gate, running=max(0, gate.running - 1)), bound)
+    return opened(replace(gate, running=max(0, gate.running - 1)), bound, weight)
 
 
 def without(gate: Gate, seq: int) -> Gate:

@@ -14,6 +14,7 @@ from shared.jobs.times import key_text
 from shared.recurrence import TZDATA_VERSION
 
 FORMAT_VERSION = 1
+CHUNKED_VERSION = 2  # of rows whose definition takes more than one property, which version 1 does not know
 TIMER_JOB = "TimerJob"  # the service type of jobs whose actions the app performs
 
 

@@ -220,5 +220,5 @@ def _passed_over(job: Job, first: datetime, timing: Timing, now: datetime) -> Ch
 def at_new_bound(job: Job, under_way: int) -> Change:
     """The job with its gate as its (new) definition bounds it, `under_way` runs executing or idle."""
     gate: Gate = replace(job.gate, running=under_way)
-    opening = opened(gate, bound_of(job))
+    opening = opened(gate, bound_of(job), len(job.core.definition))
     return Change(job=replace(job, gate=opening.gate), released=opening.released)

@@ -9,8 +9,9 @@ from typing import Any
 
 from shared.jobs.model import Baton, Ended, Gate, Idle, Job, Run
 from shared.jobs.times import row_text
+from shared.storage.history import past_row
 from shared.storage.places import idle_place, idle_rows, placed
-from shared.storage.records import baton_row, job_gate, past_row
+from shared.storage.records import baton_row, job_gate
 from shared.storage.rows import idle_key, job_key, run_key
 from shared.storage.table import Row, Verb, Write
 

@@ -6,17 +6,19 @@ They are left alone: never taken, moved, set aside, rewritten or deleted here. d
 from collections.abc import Iterable
 
 from shared.errors import NewerFormat
-from shared.jobs.model import FORMAT_VERSION
+from shared.jobs.model import CHUNKED_VERSION
 from shared.storage.table import Row
 
-READABLE = f"v le {FORMAT_VERSION}"
+NEWEST = CHUNKED_VERSION
+"""The newest format that this version reads."""
+READABLE = f"v le {NEWEST}"
 """The condition on rows that this version may take."""
 
 
 def is_newer(row: Row) -> bool:
     """Whether a newer version wrote the row; it must have been read with its `v`."""
     version = row.get("v")
-    return isinstance(version, int) and version > FORMAT_VERSION
+    return isinstance(version, int) and version > NEWEST
 
 
 def check_format(*rows: Row) -> None:
@@ -25,7 +27,7 @@ def check_format(*rows: Row) -> None:
         if is_newer(row):
             raise NewerFormat(
                 f"{row['RowKey']} was written by a newer version of the app (format {row['v']}; this one reads "
-                f"{FORMAT_VERSION}); try again later"
+                f"{NEWEST}); try again later"
             )
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from shared.jobs.identity import all_partitions, partition_of
 from shared.jobs.model import Baton, Ended, Idle, Job, Removal, Run, State, Stretch
+from shared.storage.chunks import emptied
 from shared.storage.formats import check_format, count_newer, is_newer
+from shared.storage.history import past_row
 from shared.storage.places import placed, whole_key
-from shared.storage.records import baton_row, job_row, past_row, read_job, removal_row
+from shared.storage.records import baton_row, job_row, read_job, removal_row
 from shared.storage.rows import job_key, job_range, prefix_range
 from shared.storage.table import MAX_ROWS, Table, Verb, Write, moved
 
@@ -76,7 +78,8 @@ class Jobs:
         `gated` are executing and idle runs that count at its gate from now on. Raises Refused unless `old` and
         they are current.
         """
-        writes = [Write(Verb.MERGE, job_row(new, mark), old.etag)]
+        row = job_row(new, mark) | emptied(old.core.definition, new.core.definition)
+        writes = [Write(Verb.MERGE, row, old.etag)]
         old_row = timer_row(old)
         writes += moved(old_row["RowKey"] if old_row else "", timer_row(new))
         writes += [write for run in runs for write in placed(run)]

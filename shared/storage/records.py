@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from shared.jobs.definition import unpack
 from shared.jobs.model import (
     FORMAT_VERSION,
     TIMER_JOB,
@@ -17,7 +16,6 @@ from shared.jobs.model import (
     Baton,
     Core,
     Counters,
-    Ended,
     Gate,
     Idle,
     Job,
@@ -27,21 +25,17 @@ from shared.jobs.model import (
     Removal,
     Run,
     State,
-    Status,
-    Stretch,
     Waiting,
     Window,
     members,
 )
-from shared.jobs.progress import pack_record
 from shared.jobs.times import EPOCH, from_key_text, from_row_text, row_text
-from shared.storage.formats import check_format, is_newer
-from shared.storage.rows import job_key, past_key, run_key, timer_key
+from shared.storage.chunks import STATE, definition_in, definition_properties, joined, split
+from shared.storage.formats import NEWEST, check_format, is_newer
+from shared.storage.rows import job_key, run_key, timer_key
 from shared.storage.table import Row
 
 UNLOCKED = row_text(EPOCH)
-CHUNK = 60 * 1024
-CHUNKS = 5
 
 
 def job_row(job: Job, mark: str) -> dict[str, Any]:
@@ -130,8 +124,8 @@ def read_timer(row: Row) -> Baton | Removal | Idle | BadTimer | NewerTimer:
     _, due_text, job_id, *rest = row["RowKey"].split(":")
     try:
         due = from_key_text(due_text)
-        if row["v"] != FORMAT_VERSION:
-            raise ValueError(f"the row has format version {row['v']}; this app reads {FORMAT_VERSION}")
+        if not FORMAT_VERSION <= row["v"] <= NEWEST:
+            raise ValueError(f"the row has format version {row['v']}; this app reads up to {NEWEST}")
         if row["kind"] == "remove":
             return Removal(job_id=job_id, due=due, etag=row["etag"])
         if row["kind"] == "resume":
@@ -178,7 +172,6 @@ def whole_run(run: Run) -> dict[str, Any]:
     """What every row of a run holds, executing or not."""
     return {
         "stamp": run.stamp,
-        "definition": run.definition,
         "scheduled": row_text(run.scheduled),
         "firedAt": row_text(run.fired_at),
         "steady": run.steady,
@@ -189,8 +182,8 @@ def whole_run(run: Run) -> dict[str, Any]:
         "activation": run.activation,
         "version": run.version,
         "mark": run.mark,
-        "v": FORMAT_VERSION,
-        **{f"state{n}": run.state[n * CHUNK : (n + 1) * CHUNK] for n in range(-(-len(run.state) // CHUNK))},
+        **definition_properties(run.definition),
+        **split(STATE, run.state),
     }
 
 
@@ -201,7 +194,7 @@ def read_whole_run(row: Row, job_id: str, seq: int) -> Run:
         job_id=job_id,
         seq=seq,
         stamp=row["stamp"],
-        definition=row["definition"],
+        definition=definition_in(row),
         scheduled=from_row_text(row["scheduled"]),
         fired_at=from_row_text(row["firedAt"]),
         started=_started(row),
@@ -215,7 +208,7 @@ def read_whole_run(row: Row, job_id: str, seq: int) -> Run:
         service_type=row.get("serviceType", TIMER_JOB),
         activation=row.get("activation", ""),
         version=row.get("version", 0),
-        state=b"".join(row.get(f"state{n}", b"") for n in range(CHUNKS)),
+        state=joined(STATE, row),
         mark=row["mark"],
         etag=row["etag"],
     )
@@ -227,38 +220,12 @@ def _started(row: Row) -> datetime | None:
     return _instant(row.get("startedAt") or (row["firedAt"] if begun else ""))
 
 
-def past_row(
-    job_id: str, record: Ended | Stretch, history_limit: int, mark: str = "", kept: bool = True
-) -> dict[str, Any]:
-    """The history row of a run that ended, or of a stretch; of one that is not `kept`, no more than its mark."""
-    plain = {k: row_text(v) if isinstance(v, datetime) else v for k, v in members(record).items()}
-    return {
-        "RowKey": past_key(job_id, record.seq, history_limit),
-        "seq": record.seq,
-        "kind": "mark" if not kept else "stretch" if isinstance(record, Stretch) else "run",
-        "record": pack_record(plain, CHUNK) if kept else b"",
-        "mark": mark,
-        "v": FORMAT_VERSION,
-    }
-
-
-def read_past(row: Row) -> Ended | Stretch:
-    """The history record in a row. Raises NewerFormat."""
-    check_format(row)
-    plain: dict[str, Any] = unpack(row["record"])
-    plain["status"] = Status(plain["status"])
-    times = ("first", "last") if row["kind"] == "stretch" else ("scheduled", "started", "ended")
-    plain |= {name: from_row_text(plain[name]) for name in times}
-    return Stretch(**plain) if row["kind"] == "stretch" else Ended(**plain)
-
-
 def _identity(core: Core) -> dict[str, Any]:
     return {
         "stamp": core.stamp,
         "generation": core.generation,
         "anchor": row_text(core.anchor),
-        "definition": core.definition,
-        "v": FORMAT_VERSION,
+        **definition_properties(core.definition),
     }
 
 
@@ -281,7 +248,7 @@ def _core(row: Row) -> Core:
         stamp=row["stamp"],
         generation=row["generation"],
         anchor=from_row_text(row["anchor"]),
-        definition=row["definition"],
+        definition=definition_in(row),
         counters=Counters(**json.loads(row["counters"])),
         last_scheduled=_instant(row["lastScheduled"]),
         floor=_instant(row["floor"]),

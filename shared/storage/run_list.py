@@ -6,7 +6,8 @@ from shared.giving_way import give_way
 from shared.jobs.identity import partition_of
 from shared.jobs.model import Ended, Idle, Run, Stretch
 from shared.storage.formats import check_format
-from shared.storage.records import read_past, read_run
+from shared.storage.history import read_past
+from shared.storage.records import read_run
 from shared.storage.rows import job_range, past_key
 from shared.storage.runs import Runs
 from shared.storage.table import Row, Table

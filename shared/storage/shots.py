@@ -6,8 +6,9 @@ from datetime import datetime
 
 from shared.jobs.model import Baton, Counters, Idle, Job, Pending, Removal, Run, State, Stretch
 from shared.jobs.plan import Turn
+from shared.storage.history import past_row
 from shared.storage.places import idle_place, idle_rows, placed
-from shared.storage.records import baton_row, job_gate, job_progress, past_row, removal_row, run_row
+from shared.storage.records import baton_row, job_gate, job_progress, removal_row, run_row
 from shared.storage.rows import idle_key, job_key, timer_key
 from shared.storage.table import Verb, Write, moved
 

@@ -12,13 +12,14 @@ from aiohttp import web
 from shared.engine.removal import Remover
 from shared.errors import NewerFormat
 from shared.jobs.model import FORMAT_VERSION
+from shared.storage.formats import NEWEST
 from shared.storage.hosts import Host, Wake
 from shared.storage.rows import run_key, timer_key
 from shared.storage.table import Verb, Write
 from shared.web.exchange import Request
 from tests.harness import NOON, Bench, Hit, Receiver, bench, http_job, until
 
-NEWER = FORMAT_VERSION + 1
+NEWER = NEWEST + 1
 KEY = {"x-functions-key": "the key"}
 
 

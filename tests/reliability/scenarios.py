@@ -5,6 +5,8 @@ A call is named `job occurrence:action`, an occurrence as in an idempotency key.
 
 import asyncio
 import json
+import random
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -51,6 +53,12 @@ def call(url: str, after: dict[str, list[str]] | None = None, **inputs: Any) -> 
 def hourly(url: str, **more: Any) -> dict[str, Any]:
     """A job due at noon and then each hour."""
     return http_job(url, every=3600, start=NOON, **more)
+
+
+def large(url: str) -> dict[str, Any]:
+    """Likewise, its definition more than one property of a row holds."""
+    letters = b64encode(random.Random(1).randbytes(70_000)).decode()
+    return hourly(url, parameters={"large": letters})
 
 
 def later(url: str, runs: int | None = None) -> dict[str, Any]:
@@ -207,6 +215,10 @@ SCENARIOS = [
     Scenario("bulk", creating(hourly), bulk, [NOW, NOW | {f"{job} {AT_NOON}:Action" for job in "bc"}]),
     Scenario("put", nothing, asking("put", make=hourly), [NOW, NONE]),
     Scenario("fire", creating(hourly), dispatch, [NOW]),
+    Scenario("fire a large definition", creating(large), dispatch, [NOW]),
+    Scenario(
+        "put a small one over a large one", creating(large), steps(asking("put", make=hourly), dispatch), [NOW]
+    ),
     Scenario("fire in bulk", creating(hourly, *BULK), dispatch, [{f"{job} {AT_NOON}:Action" for job in BULK}]),
     Scenario("miss", steps(creating(unforgiving), passing(minutes=1)), dispatch, [NONE]),
     Scenario("hand-over", creating(hourly), steps(dispatch_without_slots, take_runs), [NOW]),

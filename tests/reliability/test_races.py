@@ -12,7 +12,8 @@ import pytest
 
 from shared.jobs.model import Ended, State, Status, Stretch
 from shared.jobs.times import json_text, key_text
-from shared.storage.records import read_job, read_past
+from shared.storage.history import read_past
+from shared.storage.records import read_job
 from shared.storage.table import Verb, Write
 from tests.audit import audit, faults
 from tests.harness import NOON, Bench, Clock, Receiver, http_job, process, receiving, settings_for

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from shared.jobs.model import Ended, Stretch
-from shared.storage.records import read_past
+from shared.storage.history import read_past
 from tests.harness import Bench, Hit, Receiver, http_job, receiving
 
 LIMIT = {"timeout": "PT5M"}

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from devhost.azurite import Azurite
 from shared.jobs.model import Ended, Status
-from shared.storage.records import past_row
+from shared.storage.history import past_row
 from shared.storage.table import Verb, Write
 from shared.web import exchange
 from tests.harness import NOON, Bench, Receiver, bench, http_job

@@ -79,7 +79,7 @@ PROBLEMS = {
     404: "There is no such job or run",
     409: "It does not go with what exists",
     412: "A condition of the request does not hold",
-    413: "The body, or the definition in it, is too large",
+    413: "The body, or a definition in it, is too large: over 256 KiB (`MAX_BODY`), or as the route says",
     415: "The body is of another type",
     422: "The Idempotency-Key came before with another body",
     500: "An error of the scheduler's own",
