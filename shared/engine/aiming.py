@@ -38,10 +38,15 @@ class Pass:
             return run
         return locked(run, self.owner, self.locked_at, self.locked_until)
 
+    def unlocked(self, run: Run | None) -> None:
+        """Gives back the slot that a run was to start in, if it was: it will not, as it is."""
+        if run and run.owner == self.owner:
+            self.reserved.give(run.job_id)
+
 
 class Aimer:
-    """Aims at due timers. No more than `most_waiting` runs of a job wait for an executor; further occurrences are
-    skipped."""
+    """Aims at due timers. Where `most_waiting` runs of a job wait for an executor further occurrences are skipped;
+    runs that wake come to wait on top of that."""
 
     def __init__(self, jobs: Jobs, runs: Runs, default_max_lateness: timedelta, most_waiting: int) -> None:
         self._jobs = jobs
@@ -58,7 +63,10 @@ class Aimer:
         if isinstance(timer, BadTimer):
             raise ValueError(timer.why)
         if isinstance(timer, Idle):
-            return wake(timer, this.locked(replace(timer.run, mark=this.mark)))
+            run = this.locked(replace(timer.run, mark=this.mark))
+            if not run.owner:
+                self._counted.pop(run.job_id, None)  # it comes to wait without a number of its own
+            return wake(timer, run)
         definition = load_definition(timer.core.definition)
         timing = load_timing(timer.core.definition, timer.job_id, timer.core.anchor, self._default_max_lateness)
         return await self._turn(timer, definition, timing, this)
@@ -103,8 +111,8 @@ class Aimer:
         """Why a further run of the job may not wait for an executor; '' if it may.
 
         A gate bounds a job's runs by itself, a `Once` has one occurrence, and hosts elsewhere take what they can.
-        The others are counted by one request, and again only once they may be too many: each run has a number of
-        its own, so no more can have come to wait than numbers have been given.
+        The others are counted by one request, and again only once they may be too many: each new run has a number
+        of its own, so no more can have come to wait than numbers have been given; after one that woke anew.
         """
         if run.gated or timing.max_lateness is None or not is_own(run.service_type):
             return ""

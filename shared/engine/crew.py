@@ -14,7 +14,8 @@ from shared.engine.announce import Announcer
 from shared.engine.clock import Clock
 from shared.engine.events import Events
 from shared.engine.lease import Lease, LeaseLost
-from shared.engine.leave import Leaver, Left
+from shared.engine.leave import Leaver
+from shared.engine.left import Left
 from shared.engine.logs import about
 from shared.engine.perform import Resting
 from shared.engine.slots import LONGEST, Slots
@@ -80,6 +81,9 @@ class Crew:
         try:
             if not isinstance(error, asyncio.CancelledError):
                 await self._completer
+                if self._put_back:  # the pass has failed meanwhile, and fires it no more
+                    now = self._shop.clock()
+                    await self._shop.announcer.written(self.partition, [now], now)
         finally:  # only a cancelled pass leaves anything to cancel
             while self._tasks or not self._completer.done():
                 await _cancelled(*self._tasks, self._completer)
@@ -123,10 +127,10 @@ class Crew:
         if not task.cancelled():
             task.exception()  # told by whoever it concerns
 
-    async def leave(self, units: Sequence[Ending | Rest]) -> None:
-        """Commits how runs that nobody executes leave their rows; returns when it has been tried."""
-        if units:
-            await self._begin(self._commit_all(units))
+    async def leave(self, units: Sequence[Ending | Rest]) -> int:
+        """Commits how runs that nobody executes leave their rows; returns when it has been tried, with the number
+        of those that could not."""
+        return await self._begin(self._commit_all(units)) if units else 0
 
     def _finished(self, task: asyncio.Task[bool], run: Run) -> None:
         error = None if task.cancelled() else task.exception()
@@ -205,24 +209,27 @@ class Crew:
         self._quiet = True
         self._told.set()
 
-    async def _commit_all(self, ready: Sequence[Ending | Rest]) -> None:
+    async def _commit_all(self, ready: Sequence[Ending | Rest]) -> int:
         """Commits how runs leave: in bulk, and those that count at a gate one by one, last since they may take
-        long. A failure of some does not affect the others."""
+        long. A failure of some does not affect the others. Gives the number of those that stayed."""
+        stuck = 0
         gated = [unit for unit in ready if unit.run.gated and isinstance(unit, Ending)]
         free = [unit for unit in ready if not unit.run.gated or isinstance(unit, Rest)]
         batches: list[Sequence[Ending | Rest]] = [*pack_units(free), *([unit] for unit in gated)]
         for batch in batches:
             try:
-                await self._commit(batch)
+                stuck += await self._commit(batch)
             except Exception:
+                stuck += len(batch)
                 metrics.faults.add(1)
                 about_them = {**about(batch[0].run), "count": len(batch)}
                 log.exception("runs were left to their leases", extra={"action": "complete", **about_them})
             finally:
                 for unit in batch:
                     self._give_slot(unit.run)
+        return stuck
 
-    async def _commit(self, batch: Sequence[Ending | Rest]) -> None:
+    async def _commit(self, batch: Sequence[Ending | Rest]) -> int:
         leaver, now = self._shop.leaver, self._shop.clock()
         for unit in batch:
             if isinstance(unit, Ending):
@@ -240,6 +247,7 @@ class Crew:
         await self._shop.announcer.written(self.partition, left.dues, now)
         if left.others:
             await self._shop.announcer.runs(self.partition, left.others)
+        return left.stuck
 
     async def _gather(self) -> None:
         """Waits up to 50 ms for further endings while runs are executing."""

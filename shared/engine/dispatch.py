@@ -20,7 +20,8 @@ from shared.engine.slots import LONGEST
 from shared.engine.taking import Taken, Taker
 from shared.engine.workflows import is_own
 from shared.errors import TimerJobsError
-from shared.jobs.model import NewerTimer, Removal, Run
+from shared.jobs.definition import load_definition
+from shared.jobs.model import Baton, Idle, NewerTimer, Removal, Run
 from shared.jobs.times import floor_second
 from shared.storage.table import StoreFailed
 from shared.storage.tickets import Ticket, Tickets
@@ -179,8 +180,10 @@ class Dispatcher:
         """The timers to fire at once: of jobs that have no slot yet, as many as get one; all, where none becomes
         free or the pass has waited for them as long as it may. Jobs that have slots already are not waited for."""
         slots = self._shop.slots
-        first = [timer for timer in due if not slots.has(timer.job_id)]
-        if slots.free >= len(first) or crew.patience_left <= 0:
+        if slots.free >= len(due) or crew.patience_left <= 0:
+            return due
+        first = [timer for timer in due if not slots.has(timer.job_id) and _needs_slot(timer)]
+        if slots.free >= len(first):
             return due
         most = min(len(first), TURN)
         since = time.monotonic()
@@ -305,6 +308,16 @@ class Dispatcher:
         except StoreFailed as failure:
             message = "a ticket was not sent, and is left to detection: %s"
             log.warning(message, failure, extra={"action": "announce", "partition": ticket.partition})
+
+
+def _needs_slot(timer: Due) -> bool:
+    """Whether a run of it may start here: one of hosts elsewhere does not, nor one that cannot be read."""
+    try:
+        if isinstance(timer, Baton):
+            return is_own(load_definition(timer.core.definition).service_type)
+        return isinstance(timer, Idle) and is_own(timer.run.service_type)
+    except Exception:  # whatever a stored definition can make reading do
+        return False
 
 
 def _tell(message: str, partition: str, error: Exception) -> None:

@@ -142,6 +142,7 @@ class Firer:
         """
         for attempt in range(TRIES):
             await pause(attempt)
+            this.unlocked(aimed.shot.run)
             again = await self._aim(aimed.timer, this, fired)
             if again is None:
                 return

@@ -58,11 +58,15 @@ class Lease:
             except Refused:
                 self.run = await self._current()  # a renewal whose answer was lost, or a gate put up meanwhile
 
-    async def checkpoint(self, state: bytes) -> None:
-        """Stores how far the run is, and so proves the lease. Raises LeaseLost."""
+    async def checkpoint(self, state: bytes, is_progress: bool = True) -> None:
+        """Stores how far the run is, and so proves the lease; where that `is_progress`, take-overs count anew.
+
+        Raises LeaseLost.
+        """
         async with self._writing:
             for _ in range(CHECKPOINT_TRIES):
-                wanted = replace(self.run, state=state, steady=self.run.takeovers)
+                steady = self.run.takeovers if is_progress else self.run.steady
+                wanted = replace(self.run, state=state, steady=steady)
                 try:
                     self.run = await self._runs.checkpoint(wanted)
                     return

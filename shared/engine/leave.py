@@ -3,16 +3,16 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from shared import metrics
 from shared.engine.clock import Clock
 from shared.engine.contention import pause
 from shared.engine.lease import locked, same_holder
+from shared.engine.left import Left
 from shared.engine.logs import about
 from shared.engine.opening import gate_change
 from shared.engine.perform import Resting
@@ -20,30 +20,18 @@ from shared.engine.slots import Reserved, Slots
 from shared.engine.workflows import is_own
 from shared.errors import NewerFormat
 from shared.jobs.definition import history_limit_of
-from shared.jobs.model import Ended, Run, State
+from shared.jobs.model import Ended, Idle, Run, State
 from shared.jobs.progress import summary
 from shared.jobs.times import ceil_second, floor_second
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending, GateChange, Rest
 from shared.storage.jobs import Jobs
+from shared.storage.places import run_in
 from shared.storage.rows import run_key
 from shared.storage.runs import SKEW, Runs
 from shared.storage.table import Refused, StoreFailed
 
 log = logging.getLogger("timerjobs.execute")
-
-
-@dataclass(slots=True)
-class Left:
-    """What came of runs leaving: the seconds at which resting ones are due; and what was let through a gate,
-    `runs` to be started here, each with a slot, the service types of `others` for somebody else, and whether a
-    baton was put back that is due already. `starts`: runs let through may start here at all."""
-
-    starts: bool
-    dues: list[datetime] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)
-    put_back: bool = False
 
 
 class Leaver:
@@ -124,18 +112,21 @@ class Leaver:
         except Refused:
             await self._refused(partition, batch, left)
         except StoreFailed as failure:
-            await self.commit(partition, await self._still_held(batch, failure), left)
+            await self.commit(partition, await self._still_held(batch, failure, left), left)
         else:
             for unit in batch:
-                _rested(unit, left)
-            _count(unit for unit in batch if isinstance(unit, Ending))
+                left.gone(unit)
 
     async def _refused(self, partition: str, batch: Sequence[Ending | Rest], left: Left) -> None:
         if len(batch) == 1:
             await self._settle(partition, batch[0], left)
             return
-        current = await self._runs.versions(partition, [unit.run for unit in batch])
-        same = [unit for unit in batch if current.get((unit.run.job_id, unit.run.seq)) == unit.run.etag]
+        executing = [unit.run for unit in batch if unit.source is unit.run]
+        current = await self._runs.versions(partition, executing) if executing else {}
+        for idle in (unit.source for unit in batch if isinstance(unit.source, Idle)):
+            standing = await self._standing(idle)
+            current |= {(idle.run.job_id, idle.run.seq): standing.etag} if standing else {}
+        same = [u for u in batch if current.get((u.run.job_id, u.run.seq)) == u.source.etag]
         if len(same) == len(batch):
             middle = len(batch) // 2
             await self.commit(partition, batch[:middle], left)
@@ -149,27 +140,27 @@ class Leaver:
     async def _settle(self, partition: str, unit: Ending | Rest, left: Left) -> None:
         """A refused unit: one's own commit whose answer was lost, a changed row, or a lost run."""
         run = unit.run
-        current = await self._held_row(run)
+        current = await self._standing(unit.source)
         if current is not None:
-            if current.etag == run.etag and not isinstance(unit, Rest) and unit.slot is not None:
-                _log_at_fault(run)
-            elif isinstance(unit, Rest):
+            if isinstance(unit, Rest):
+                assert isinstance(current, Run)
                 as_it_is = replace(run, etag=current.etag, gated=current.gated)
                 await self.commit(partition, [replace(unit, run=as_it_is)], left)
+            elif current.etag == unit.source.etag and unit.slot is not None:
+                left.at_fault(run)
             else:
-                fresh = await self.ending(current, unit.ended, True)
-                await self.commit(partition, [replace(fresh, mark=unit.mark)], left)
+                await self.commit(partition, [await self._anew(unit, current)], left)
             return
         if isinstance(unit, Rest):
             with suppress(NewerFormat):
                 idle = await self._runs.idle(run.job_id, run.seq)
                 if idle is not None and idle.run.mark == run.mark:
-                    _rested(unit, left)
+                    left.gone(unit)
                     return
         elif await self._is_recorded(unit):
-            _count([unit])
+            left.gone(unit)
             return
-        _log_lost(run)
+        left.lost(run)
 
     async def _through_gate(self, ending: Ending, left: Left) -> None:
         """Completes a run that counts at its job's gate, and lets the next ones through.
@@ -187,7 +178,7 @@ class Leaver:
             try:
                 again = await self._try_gate(kept, left)
             except StoreFailed as failure:
-                if not await self._still_held([kept], failure):
+                if not await self._still_held([kept], failure, left):
                     return
                 again = kept
             if again is None:
@@ -203,19 +194,25 @@ class Leaver:
                 etags = await self._runs.leave(self._runs.partition(ending.run.job_id), [unit])
             except Refused:
                 return await self._gate_refused(unit, left)
-            _count([unit])
+            left.gone(unit)
             self._let_through(unit, etags, reserved, left)
             return None
 
     async def _gate_refused(self, unit: Ending, left: Left) -> Ending | None:
-        current = await self._held_row(unit.run)
+        current = await self._standing(unit.source)
         if current is None:
             await self._found_done(unit, left)
             return None
-        if current.etag == unit.run.etag and unit.slot is not None and await self._is_at_fault(unit):
-            _log_at_fault(unit.run)
+        if current.etag == unit.source.etag and unit.slot is not None and await self._is_at_fault(unit):
+            left.at_fault(unit.run)
             return None
-        return replace(await self.ending(current, unit.ended, True), mark=unit.mark)
+        return await self._anew(unit, current)
+
+    async def _anew(self, unit: Ending, current: Run | Idle) -> Ending:
+        """The unit for the run as it stands, its slot read."""
+        idle = current if isinstance(current, Idle) else None
+        fresh = await self.ending(run_in(current), unit.ended, True)
+        return replace(fresh, mark=unit.mark, idle=idle)
 
     async def _is_at_fault(self, unit: Ending) -> bool:
         """Whether nobody has changed the job whose gate the refused unit goes through; or there is none."""
@@ -232,9 +229,9 @@ class Leaver:
     async def _found_done(self, ending: Ending, left: Left) -> None:
         """The run is gone: if by a commit of ours whose answer was lost, what it let through is ours too."""
         if not await self._is_recorded(ending):
-            _log_lost(ending.run)
+            left.lost(ending.run)
             return
-        _count([ending])
+        left.gone(ending)
         runs = await self._runs.of_job(ending.run.job_id)
         mine = [run for run in runs if run.mark == ending.mark and run.owner == self._owner]
         for run in mine:
@@ -275,18 +272,22 @@ class Leaver:
 
         return gate_change(job, bound_of(job), now, ending.mark, lock)
 
-    async def _held_row(self, run: Run) -> Run | None:
-        """The run as it stands, None unless it is still this holder's; newer versions may have taken it over."""
+    async def _standing(self, was: Run | Idle) -> Run | Idle | None:
+        """It as it stands, None unless it is still this holder's; newer versions may have taken it over."""
+        run = run_in(was)
         with suppress(NewerFormat):
-            current = await self._runs.get(run.job_id, run.seq)
-            return current if current is not None and same_holder(current, run) else None
+            read = self._runs.idle if isinstance(was, Idle) else self._runs.get
+            current = await read(run.job_id, run.seq)
+            return current if current is not None and same_holder(run_in(current), run) else None
         return None
 
     async def _is_recorded(self, ending: Ending) -> bool:
         slot = await self._runs.slot(ending.run.job_id, ending.run.seq, ending.history_limit)
         return bool(slot) and slot["mark"] == ending.mark
 
-    async def _still_held(self, batch: Sequence[Ending | Rest], failure: StoreFailed) -> list[Ending | Rest]:
+    async def _still_held(
+        self, batch: Sequence[Ending | Rest], failure: StoreFailed, left: Left
+    ) -> list[Ending | Rest]:
         """Storage failed: those whose locks still hold, after a moment; the others are somebody else's."""
         about_them = {**about(batch[0].run), "count": len(batch)}
         log.warning("completion waits for storage: %s", failure, extra={"action": "complete", **about_them})
@@ -295,32 +296,10 @@ class Leaver:
         held = [unit for unit in batch if unit.run.locked_until and latest < unit.run.locked_until]
         for unit in batch:
             if unit not in held:
-                _log_at_fault(unit.run)
+                left.at_fault(unit.run)
         return held
 
 
 def when_due(at: datetime, now: datetime) -> datetime:
     """The second under which a run rests until `at`: never before the second of writing."""
     return max(ceil_second(at), floor_second(now))
-
-
-def _rested(unit: Ending | Rest, left: Left) -> None:
-    if isinstance(unit, Rest) and unit.due is not None:
-        left.dues.append(unit.due)
-    elif isinstance(unit, Rest):
-        left.others.append(unit.run.service_type)
-
-
-def _log_lost(run: Run) -> None:
-    message = "left by nobody here: it was taken over, cancelled or removed"
-    log.warning(message, extra={"action": "complete", **about(run)})
-
-
-def _log_at_fault(run: Run) -> None:
-    metrics.faults.add(1)
-    log.error("it cannot be recorded, and is left to its lease", extra={"action": "complete", **about(run)})
-
-
-def _count(endings: Iterable[Ending]) -> None:
-    for ending in endings:
-        metrics.count_ended(ending.ended.status)

@@ -4,10 +4,10 @@ import asyncio
 import logging
 import secrets
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from shared.engine.actions.outcome import Action, Attempt, Later, Outcome
 from shared.engine.clock import Clock
@@ -29,7 +29,11 @@ log = logging.getLogger("timerjobs.execute")
 MAX_TAKEOVERS = 5
 SLOT_AGAIN = 1.0  # seconds after which a further action asks for a slot again
 
-Checkpoint = Callable[[bytes], Awaitable[None]]
+
+class Checkpoint(Protocol):
+    """Stores how far a run is; one that tells no more than what it waits for `is_progress` not."""
+
+    async def __call__(self, state: bytes, is_progress: bool = True) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +192,7 @@ class _Performance:
             extra={"action": "execute", **about(self._run)},
         )
         try:
-            await self._checkpoint(pack_steps(self._steps | self._told))
+            await self._checkpoint(pack_steps(self._steps | self._told), is_progress=False)
         except StoreFailed as failure:  # the action goes on without
             log.warning("it could not be stored: %s", failure, extra={"action": "execute", **about(self._run)})
 

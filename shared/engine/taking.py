@@ -22,7 +22,7 @@ from shared.jobs.times import duration_text
 from shared.storage.endings import Ending, Rest
 from shared.storage.fair import Candidate, Turns
 from shared.storage.loads import Loads
-from shared.storage.places import whole_key
+from shared.storage.places import run_in, whole_key
 from shared.storage.table import Refused
 from shared.workflow import registered
 
@@ -35,7 +35,7 @@ READINGS = 10  # at most, in search of runs that can be read
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What taking came to: the jobs whose runs got no slot here, whether there are further runs to take, and
-    whether any were dealt with."""
+    whether any were dealt with, if only by somebody else."""
 
     without_slot: frozenset[str]
     more: bool
@@ -114,7 +114,7 @@ class Taker:
             leaving: list[Ending | Rest] = []
             for each in found:
                 await give_way()
-                run = _run(each)
+                run = run_in(each)
                 if not is_own(run.service_type):
                     leaving.append(await handed_back(run, self._shop.leaver, now))
                 elif late := self._too_late(run, now):
@@ -126,13 +126,14 @@ class Taker:
             await self._lock(partition, free, now, crew, reserved)
             for idle in waiting:
                 await self._load(idle, now, crew, reserved)
-            await crew.leave(leaving)  # their slots are given back only now, lest their rows be chosen once more
+            # Their slots are given back only now, lest their rows be chosen once more.
+            stuck = await crew.leave(leaving)
         return _Look(
             without_slot=without_slot,
             chosen={row.job_id for queue in queues for row in queue.chosen},
             more=more,
             further=self._shop.slots.free > 0 and any(queue.turns.is_cut for queue in queues),
-            some=bool(found),
+            some=len(found) > stuck,
         )
 
     async def _queues(self, partition: str, now: datetime) -> list[Queue]:
@@ -196,7 +197,7 @@ class Taker:
         return f"waited for an executor for {waited}, beyond its maxLateness of {duration_text(bound)}"
 
     async def _missed(self, each: Run | Idle, reason: str, now: datetime) -> Ending:
-        run = _run(each)
+        run = run_in(each)
         log.warning("a run is missed: %s", reason, extra={"action": "missed", **about(run)})
         ended = replace(ended_as(run, now, Status.MISSED, reason, {}), started=now, attempts=0)
         ending = await self._shop.leaver.ending(run, ended)
@@ -236,7 +237,3 @@ class Taker:
     def _start(self, run: Run, crew: Crew, reserved: Reserved) -> None:
         reserved.started(run.job_id)
         crew.start(run)
-
-
-def _run(each: Run | Idle) -> Run:
-    return each.run if isinstance(each, Idle) else each

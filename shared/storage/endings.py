@@ -57,6 +57,11 @@ class Ending:
     idle: Idle | None = None
     kept: bool = True
 
+    @property
+    def source(self) -> Run | Idle:
+        """The row that the run leaves, at the version it was read."""
+        return self.idle or self.run
+
     @cached_property
     def writes(self) -> list[Write]:
         """[run away, history, job merged, gate]. A later run's record in the slot stays (history is a ring)."""
@@ -94,6 +99,11 @@ class Rest:
 
     run: Run
     due: datetime | None
+
+    @property
+    def source(self) -> Run:
+        """The row that the run leaves, at the version it was read."""
+        return self.run
 
     @cached_property
     def writes(self) -> list[Write]:

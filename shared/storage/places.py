@@ -25,6 +25,11 @@ def idle_place(idle: Idle) -> str:
     return timer_key(idle.due, run.job_id, run.seq)
 
 
+def run_in(each: Run | Idle) -> Run:
+    """The run, whether it is in somebody's memory or not."""
+    return each.run if isinstance(each, Idle) else each
+
+
 def whole_key(run: Run | Idle) -> str:
     """The key of the row that holds all of a run, whether it is in somebody's memory or not."""
     return idle_place(run) if isinstance(run, Idle) else run_key(run.job_id, run.seq)

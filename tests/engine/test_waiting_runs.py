@@ -368,7 +368,7 @@ async def test_runs_that_are_missed_are_read_no_more(
         assert not target.hits
 
 
-async def test_missed_by_two_processes_at_once_is_recorded_once(storage: str, target: Receiver) -> None:
+async def test_missed_by_several_passes_at_once_is_recorded_once(storage: str, target: Receiver) -> None:
     async with bench(storage, PARTITIONS="1", DEFAULT_MAX_LATENESS="PT30S") as at:
         await at.create(id="a", **http_job(target.url, every=3600, start=NOON))
         with at.full():
