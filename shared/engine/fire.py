@@ -1,7 +1,7 @@
 """Firing a page of due timers: aimed one by one, committed in bulk, refused transactions taken apart."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ log = logging.getLogger("timerjobs.dispatch")
 
 SET_ASIDE_FIRST = timedelta(minutes=1)
 SET_ASIDE_LONGEST = timedelta(hours=1)
+MOST_AIMED = 512 * 1024  # bytes of definitions, compressed
 
 Due = Baton | Idle | BadTimer
 
@@ -65,20 +66,22 @@ class Firer:
     async def fire(self, timers: Sequence[Due], this: Pass, fired: Fired) -> None:
         """Fires each timer's occurrence, or wakes its run; one that cannot be planned or written is set aside.
 
-        Stops at the first batch most of which another pass has taken.
+        Stops at the first batch most of which another pass has taken. The event loop turns between groups of
+        timers alone: within one, passes would take slots away from each other by halves.
         """
-        shots = [aimed for timer in timers if (aimed := await self._aim(timer, this, fired))]
-        for aimed in shots:
-            await self._tell(aimed, this)
-        for batch in pack_units(shots):
-            await self._commit(batch, this, fired)
-            if fired.met_another:
-                break
+        for some in _by_weight(timers):
+            shots = [aimed for timer in some if (aimed := await self._aim(timer, this, fired))]
+            for aimed in shots:
+                await self._tell(aimed, this)
+            for batch in pack_units(shots):
+                await self._commit(batch, this, fired)
+                if fired.met_another:
+                    return
+            await give_way()
 
     async def _aim(self, timer: Due, this: Pass, fired: Fired) -> _Aimed | None:
         """The shot of a timer; None if it cannot be planned, and is set aside, or if its job's row is of a newer
         format, and it is left where it is."""
-        await give_way()
         try:
             return _Aimed(timer, await self._aimer.aim(timer, this))
         except StoreFailed:
@@ -229,3 +232,18 @@ class Firer:
             if await self._timers.drop_orphan(this.partition, timer):
                 message = "it belonged to no job, and is deleted"
                 log.error(message, extra={"action": "set aside", **about_timer(timer)})
+
+
+def _by_weight(timers: Sequence[Due]) -> Iterator[list[Due]]:
+    """The timers in order, in groups whose definitions have 512 KiB together; a larger one is alone."""
+    group: list[Due] = []
+    weight = 0
+    for timer in timers:
+        its = len(timer.core.definition) if isinstance(timer, Baton) else 0
+        if group and weight + its > MOST_AIMED:
+            yield group
+            group, weight = [], 0
+        group.append(timer)
+        weight += its
+    if group:
+        yield group

@@ -31,11 +31,10 @@ class RunList:
         past. One that changes its state meanwhile is where it is later. Rows are not read whole."""
         partition = partition_of(job_id, self._count)
         found: dict[int, str] = {}
-        for kind in ("idle", "run"):
+        for kind in ("idle", "run", "idle"):  # a run may wake meanwhile, or be put to rest
             rows = await self._table.scan(partition, *job_range(kind, job_id), select=["RowKey"])
             found |= {_number(row["RowKey"]): row["RowKey"] for row in rows}
-        past = await self._past_keys(job_id)
-        return found | {seq: past[seq] for seq in sorted(past, reverse=True)[:history_limit]}
+        return found | await self._past_keys(job_id, history_limit)
 
     async def read(self, job_id: str, keys: Mapping[int, str]) -> dict[int, Listed]:
         """The runs at these keys by number; those that have left meanwhile are missing. Raises NewerFormat."""
@@ -64,23 +63,24 @@ class RunList:
         row = await self._table.get(partition, past_key(job_id, seq, history_limit))
         if row and _is_record(row, seq):
             return read_past(row)
-        return await self._present(job_id, seq) or await self._displaced(job_id, seq)
+        return await self._present(job_id, seq) or await self._displaced(job_id, seq, history_limit)
 
     async def _present(self, job_id: str, seq: int) -> Run | Idle | None:
         """The run while it has not ended; one that goes to and fro between rows is met in one of them."""
         runs = self._runs
         return await runs.get(job_id, seq) or await runs.idle(job_id, seq) or await runs.get(job_id, seq)
 
-    async def _displaced(self, job_id: str, seq: int) -> Ended | Stretch | None:
+    async def _displaced(self, job_id: str, seq: int, history_limit: int) -> Ended | Stretch | None:
         """The record of a run that has just ended, or that lies in a slot of another limit."""
-        key = (await self._past_keys(job_id)).get(seq)
+        key = (await self._past_keys(job_id, history_limit)).get(seq)
         row = await self._table.get(partition_of(job_id, self._count), key) if key else None
         return read_past(row) if row and _is_record(row, seq) else None
 
-    async def _past_keys(self, job_id: str) -> dict[int, str]:
+    async def _past_keys(self, job_id: str, history_limit: int) -> dict[int, str]:
         partition, columns = partition_of(job_id, self._count), ["RowKey", "seq", "kind"]
         rows = await self._table.scan(partition, *job_range("past", job_id), select=columns)
-        return {row["seq"]: row["RowKey"] for row in rows if row["kind"] != "mark"}
+        keys = {row["seq"]: row["RowKey"] for row in rows if row["kind"] != "mark"}
+        return {seq: keys[seq] for seq in sorted(keys, reverse=True)[:history_limit]}
 
 
 def _is_record(row: Row, seq: int) -> bool:

@@ -93,12 +93,12 @@ async def test_nothing_is_lost(
 async def test_a_run_that_is_only_taken_over_in_the_end_wakes_from_its_pause(
     storage: str, target: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run 7 of `steps`, at 95 s, is left to its lease once it has called A; no ticket leads to it afterwards."""
+    """A late run of `steps` is left to its lease once it has called A; no ticket leads to it afterwards."""
     rest = Leaver.rest
     left: list[Run] = []
 
     def leave_once(self: Leaver, run: Run, resting: Resting) -> Rest:
-        if (run.job_id, run.seq) == ("steps", 7) and not left:
+        if run.job_id == "steps" and run.seq >= 5 and not left:
             left.append(run)
             raise StoreFailed("no answer")
         return rest(self, run, resting)
