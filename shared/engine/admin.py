@@ -186,8 +186,11 @@ class Admin:
 
     async def note_types(self, jobs: Iterable[Job]) -> None:
         """Before the first job of a service type but TimerJob is stored, detection is told to look for such."""
-        if any(load_definition(job.core.definition).service_type != TIMER_JOB for job in jobs):
-            await self._hosts.use()
+        for job in jobs:
+            await give_way()
+            if load_definition(job.core.definition).service_type != TIMER_JOB:
+                await self._hosts.use()
+                return
 
     async def _standing(self, job_id: str) -> Job | None:
         """The job, or None; a removal that is under way is finished first."""

@@ -21,7 +21,7 @@ from shared.jobs.times import floor_second, from_row_text, row_text
 from shared.jobs.transitions import bound_of
 from shared.storage.endings import Ending
 from shared.storage.jobs import Jobs
-from shared.storage.run_list import RunList
+from shared.storage.run_list import Listed, RunList
 from shared.storage.runs import Runs
 from shared.storage.table import Refused
 
@@ -72,13 +72,22 @@ class Handwork:
         return await self._start(job_id, now, lambda job: record.scheduled, bounds)
 
     async def _ended(self, job_id: str, seq: int) -> Ended | Stretch:
-        job = await self._admin.get(job_id)
-        found = await self._list.one(job_id, seq, history_limit_of(job.core.definition))
+        found = await self._find(job_id, seq)
         if isinstance(found, Ended | Stretch):
             return found
-        if found or any(place.seq == seq for place in job.gate.waiting):
-            raise Conflict(f"run {seq} has not ended")
-        raise NotFound(f"job {job_id!r} has no run {seq}")
+        raise Conflict(f"run {seq} has not ended")
+
+    async def _is_under_way(self, job_id: str, seq: int) -> bool:
+        return not isinstance(await self._find(job_id, seq), Ended | Stretch)
+
+    async def _find(self, job_id: str, seq: int) -> Listed | Waiting:
+        """The run in whatever state. Raises NotFound."""
+        job = await self._admin.get(job_id)
+        waiting = next((place for place in job.gate.waiting if place.seq == seq), None)
+        found = await self._list.one(job_id, seq, history_limit_of(job.core.definition)) or waiting
+        if found is None:
+            raise NotFound(f"job {job_id!r} has no run {seq}")
+        return found
 
     async def _start(
         self, job_id: str, now: datetime, scheduled: Callable[[Job], datetime], window: Window | None = None
@@ -126,7 +135,8 @@ class Handwork:
             run: Run | None = await self._runs.get(job_id, seq)
             idle = None if run else await self._runs.idle(job_id, seq)
             if run is None and idle is None:
-                await self._ended(job_id, seq)
+                if await self._is_under_way(job_id, seq):
+                    continue  # it woke, or was put to rest, between the two readings
                 raise Conflict(f"run {seq} has ended")
             if cancelled := await self._cancel_run(job, run or _of(idle), idle, now):
                 return cancelled

@@ -80,16 +80,23 @@ def _in_any_case(names: Any) -> BeforeValidator:
     return BeforeValidator(_capitalised, json_schema_input_type=names | text)
 
 
+def _once_each(value: Any) -> Any:
+    """A list without what it names again, which says nothing more."""
+    if not isinstance(value, list):
+        return value
+    return list({_key(item): item for item in value}.values())
+
+
+def _key(item: Any) -> Any:
+    if isinstance(item, dict) and all(type(value) in (str, int) for value in item.values()):
+        return tuple(item.items())
+    return (type(item), item) if isinstance(item, str | int) else id(item)
+
+
 def _one_or_more(item: Any) -> BeforeValidator:
-    """A scalar stands for a list of one (V5); what is named again says nothing more."""
-
-    def once_each(value: Any) -> list[Any]:
-        if not isinstance(value, list):
-            return [value]
-        return list({(type(i), i if isinstance(i, str | int) else id(i)): i for i in value}.values())
-
+    """A scalar stands for a list of one (V5)."""
     return BeforeValidator(
-        once_each,
+        lambda value: _once_each(value if isinstance(value, list) else [value]),
         json_schema_input_type=item | Annotated[list[item], SOME],
     )
 
@@ -128,7 +135,9 @@ class RecurrenceSchedule(_Shape):
     minutes: Annotated[tuple[Minute, ...], FirstFault(), SOME, _one_or_more(Minute)] | None = None
     week_days: Annotated[tuple[WeekDay, ...], FirstFault(), SOME, _one_or_more(WeekDay)] | None = None
     month_days: Annotated[tuple[DayOfMonth, ...], FirstFault(), SOME, _one_or_more(DayOfMonth)] | None = None
-    monthly_occurrences: Annotated[tuple[MonthlyOccurrence, ...], FirstFault(), SOME] | None = None
+    monthly_occurrences: (
+        Annotated[tuple[MonthlyOccurrence, ...], FirstFault(), SOME, BeforeValidator(_once_each)] | None
+    ) = None
 
 
 class Recurrence(_Shape):

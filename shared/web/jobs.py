@@ -127,7 +127,10 @@ class JobRoutes:
             looked_at += page.seen
             packed += sum(len(job.core.definition) for job in page.jobs)
             most = min(MOST_READ, max(1, MAX_ANSWER * looked_at // max(packed, 1)))
-            matching = [job for job in page.jobs if wanted(job)]
+            matching = []
+            for job in page.jobs:
+                await give_way()
+                matching += [job] if wanted(job) else []
             found += [(index, job) for job in matching[:room]]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key
             index += not key
@@ -146,7 +149,10 @@ class JobRoutes:
 
     async def _unserved(self, jobs: Iterable[Job]) -> set[str]:
         """The service types of these jobs that nobody can run at present."""
-        named = (load_definition(job.core.definition).service_type for job in jobs)
+        named = set[str]()
+        for job in jobs:
+            await give_way()
+            named.add(load_definition(job.core.definition).service_type)
         return await self._search.unserved(named, self._clock())
 
 

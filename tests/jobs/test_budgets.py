@@ -217,5 +217,14 @@ def test_hours_that_are_named_again_say_nothing_more() -> None:
     )
     once = parse_job({"trigger": recurrence(schedule={"hours": [8, 17]}), "action": action()}, NOON)
     assert asked.schedule.same_as(once.schedule)
+    days = [{"day": "Monday", "occurrence": 1}, {"day": "Friday"}]
+    asked = parse_job(
+        {"trigger": recurrence(schedule={"monthlyOccurrences": days * 5000}), "action": action()}, NOON
+    )
+    once = parse_job({"trigger": recurrence(schedule={"monthlyOccurrences": days}), "action": action()}, NOON)
+    assert asked.schedule.same_as(once.schedule)
+    assert asked.schedule._rule
+    assert asked.schedule._rule.schedule
+    assert len(asked.schedule._rule.schedule.monthly_occurrences or ()) == 2
     with pytest.raises(InvalidInput):
         parse_job({"trigger": recurrence(schedule={"hours": [1, True]}), "action": action()}, NOON)

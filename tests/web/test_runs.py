@@ -297,3 +297,19 @@ async def test_a_body_is_refused_where_a_route_takes_none(at: Bench, target: Rec
         assert (answer.status, fields(answer)) == (400, ["body"])
     for raw in (b"", b"{}", b" null "):
         assert (await ask(at, route, raw=raw, job="a", seq=seq)).status in (200, 202, 409)
+
+
+async def test_a_run_that_wakes_between_two_readings_is_cancelled(
+    at: Bench, target: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await at.create(id="a", **steps_job({"Pause": wait(60), "Call": call(target.url, {"Pause": ["Succeeded"]})}))
+    await at.dispatch("a")
+    runs, misses = at.app.store.runs, iter([True])
+    idle = runs.idle
+
+    async def woken(job_id: str, seq: int) -> Any:
+        return None if next(misses, False) else await idle(job_id, seq)
+
+    monkeypatch.setattr(runs, "idle", woken)
+    response = await ask(at, "cancel", job="a", seq="1")
+    assert (response.status, response.body["status"]) == (202, "Cancelled")

@@ -68,7 +68,8 @@ async def ask_all(at: Bench, mixture: list[tuple[str, int]]) -> None:
     await check(at, "put", raw, job="any")
     preview = {"trigger": body["trigger"], "parameters": body.get("parameters", {}), "count": 1000}
     await check(at, "preview", json.dumps(preview).encode())
-    lines = [{"op": "put", "id": f"any-{n}", "job": body} for n in range(3)]
+    body["description"] = f"{len(raw)}"  # no definition is remembered from before
+    lines = [{"op": "put", "id": f"any-{n}", "job": body | {"tags": {"n": f"{n}"}}} for n in range(6)]
     await check(at, "bulk", b"\n".join(json.dumps(line).encode() for line in lines))
 
 
