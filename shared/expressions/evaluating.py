@@ -110,7 +110,7 @@ class Lengths:
         self._of_calls: dict[Call, int] = {}
 
     def least(self, value: Any) -> int:
-        """About how many characters a JSON value has at least, as it is sent."""
+        """How many characters a JSON value has at least, as it is sent."""
         if isinstance(value, str):
             if "@" not in value:
                 return len(value)
@@ -183,18 +183,20 @@ def _value(call: Call, functions: Mapping[str, Function]) -> Any:
 
 
 def _size(value: Any, most: int) -> int:
-    """About how many characters a JSON value has; what is over `most` is not looked at."""
+    """How many characters a JSON value has at least when it is written; what is over `most` is not looked at."""
     size, left = 0, [value]
     while left and size <= most:
         item = left.pop()
         if isinstance(item, str):
             size += len(item)
         elif isinstance(item, dict):
-            size += 2 + sum(len(name) + 4 for name in item)
+            size += 1 + sum(len(name) + 4 for name in item)
             left += item.values()
         elif isinstance(item, list):
-            size += 2 + len(item)
+            size += 1 + len(item)
             left += item
+        elif item is None or isinstance(item, bool):
+            size += 4
         else:
-            size += 20 if isinstance(item, float) else item.bit_length() // 3 + 4 if item else 4
+            size += max(1, item.bit_length() * 3 // 10) if isinstance(item, int) else 3
     return size

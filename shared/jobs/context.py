@@ -38,44 +38,47 @@ def check_inputs(actions: Any, parameters: Any, has_windows: bool) -> list[Fault
     `actions` and `parameters` are as a request has them, whatever their shape: what is not an action holds no
     inputs, what is not an object no parameters. `has_windows`: whether the trigger is a SlidingWindow.
     """
-    trigger = Signature(paths=_TIMES + _WINDOWS) if has_windows else Signature(paths=_TIMES, note=_NO_WINDOWS)
-    signatures = {
-        "parameters": Signature(arguments=parameters if isinstance(parameters, Mapping) else ()),
-        "trigger": trigger,
-        "workflow": Signature(paths=_RUN_NAME),
-    }
     if not isinstance(actions, dict) or len(actions) > MAX_ACTIONS:
         return []
     inputs = {name: {"inputs": a.get("inputs")} for name, a in actions.items() if isinstance(a, dict)}
-    if faults := check(inputs, signatures, "actions"):
-        return faults
+    return check(inputs, _signatures(parameters, has_windows), "actions")
+
+
+def check_lengths(actions: Mapping[str, Any], parameters: Any, has_windows: bool) -> list[Fault]:
+    """What of valid actions is known to be too long to be sent; paths start at `actions`."""
     known = {"parameters": _parameters(parameters)} if isinstance(parameters, Mapping) else {}
-    lengths = Lengths(signatures, known)
+    lengths = Lengths(_signatures(parameters, has_windows), known)
     return [
         fault.under(f"actions.{step(name)}.inputs")
-        for name, action in inputs.items()
-        if isinstance(action["inputs"], dict)
+        for name, action in actions.items()
         for fault in _length_faults(action["inputs"], lengths)
     ]
 
 
+def _signatures(parameters: Any, has_windows: bool) -> dict[str, Signature]:
+    trigger = Signature(paths=_TIMES + _WINDOWS) if has_windows else Signature(paths=_TIMES, note=_NO_WINDOWS)
+    return {
+        "parameters": Signature(arguments=parameters if isinstance(parameters, Mapping) else ()),
+        "trigger": trigger,
+        "workflow": Signature(paths=_RUN_NAME),
+    }
+
+
 def _length_faults(inputs: Mapping[str, Any], lengths: Lengths) -> list[Fault]:
-    """What is too long to be sent, with the values of expressions that are known; of plain texts others tell."""
-    headers = inputs.get("headers")
+    headers = inputs.get("headers") or {}
+    message = inputs.get("message")
     parts: list[tuple[str, Any, int]] = [
-        (f"headers.{step(name)}", value, MAX_HEADER)
-        for name, value in (headers.items() if isinstance(headers, dict) else ())
-    ]
-    parts += [
+        *((f"headers.{step(name)}", value, MAX_HEADER) for name, value in headers.items()),
         ("headers", headers, MAX_HEADERS),
         ("uri", [inputs.get("uri"), inputs.get("queries")], MAX_URI),
         ("body", inputs.get("body"), MAX_SENT),
-        ("message", inputs.get("message"), MAX_MESSAGE),
+        # Of a plain message its bytes are told.
+        ("message", message if holds_expression(message) else None, MAX_MESSAGE),
     ]
     return [
-        Fault(field, f"has at least {length} characters with the values of its expressions; the limit is {most}")
+        Fault(field, f"is sent with at least {length} characters; the limit is {most}")
         for field, value, most in parts
-        if holds_expression(value) and (length := lengths.least(value)) > most
+        if (length := lengths.least(value)) > most
     ]
 
 

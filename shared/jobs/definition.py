@@ -58,7 +58,7 @@ def pack_definition(raw: Mapping[str, Any]) -> bytes:
 
 class Definition:
     """Reads a stored definition. `raw` is the canonical JSON object (spec.py made it); do not change it. `size` is
-    what it counts where it is remembered."""
+    that of its JSON in bytes."""
 
     def __init__(self, raw: Mapping[str, Any], size: int = 0) -> None:
         self.raw = raw
@@ -158,11 +158,11 @@ def _digest(packed: bytes, *others: Any) -> tuple[Any, ...]:
     return (blake2b(packed, digest_size=16).digest(), *others)
 
 
-@cached(LRUCache(MAX_REMEMBERED, getsizeof=lambda definition: definition.size), key=_digest)
+@cached(LRUCache(MAX_REMEMBERED, getsizeof=lambda definition: definition.size + LEAST_REMEMBERED), key=_digest)
 def load_definition(packed: bytes) -> Definition:
     """The definition in a row."""
     text = zlib.decompress(packed)
-    return Definition(json.loads(text), size=len(text) + LEAST_REMEMBERED)
+    return Definition(json.loads(text), size=len(text))
 
 
 @cached(LRUCache(4096), key=_digest)

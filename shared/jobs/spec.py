@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from shared.errors import Fault, InvalidInput
-from shared.jobs.context import check_inputs
+from shared.jobs.context import check_inputs, check_lengths
 from shared.jobs.definition import DEFAULT_HISTORY_LIMIT
 from shared.jobs.faults import TYPE, and_faults, read_model, renamed, step_name
 from shared.jobs.graph import order_faults
@@ -59,6 +59,8 @@ def parse_job(body: JsonValue, created: datetime) -> JobBody:
     faults = and_faults(faults, order_faults(actions))
     schedule, of_trigger = read_trigger(trigger, parameters, created)
     faults = and_faults(faults, of_trigger)
+    if not faults and isinstance(actions, dict):
+        faults = check_lengths(actions, parameters, has_windows)
     if faults or request is None or schedule is None:
         raise InvalidInput(_as_written(f, body) for f in _without_dependent(faults))
     state = _STATES.get(request.state or "")

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from shared.engine.activation import Search
 from shared.engine.admin import Admin, Conditions, entity_tag
@@ -126,7 +126,8 @@ class JobRoutes:
             page = await self._jobs.page(partitions[index], prefix, key, min(max(room, least), most))
             looked_at += page.seen
             packed += sum(len(job.core.definition) for job in page.jobs)
-            most = min(MOST_READ, max(1, MAX_ANSWER * looked_at // max(packed, 1)))
+            if packed:
+                most = min(MOST_READ, max(1, MAX_ANSWER * looked_at // packed))
             matching = []
             for job in page.jobs:
                 await give_way()
@@ -134,11 +135,12 @@ class JobRoutes:
             found += [(index, job) for job in matching[:room]]
             key = job_key(matching[room].id) if len(matching) > room else page.next_key
             index += not key
-        unserved = await self._unserved(job for _, job in found)
+        fitting = await _fitting([job for _, job in found])
+        unserved = await self._unserved(job for _, job in found[:fitting])
         answer = Page()
-        for of_job, job in found:
+        for number, (of_job, job) in enumerate(found):
             await give_way()
-            if not answer.add(job_view(job, unserved)):
+            if number == fitting or not answer.add(job_view(job, unserved)):
                 index, key = of_job, job_key(job.id)
                 break
         return answer.answer(_continuation(index, key) if index < len(partitions) else None)
@@ -154,6 +156,17 @@ class JobRoutes:
             await give_way()
             named.add(load_definition(job.core.definition).service_type)
         return await self._search.unserved(named, self._clock())
+
+
+async def _fitting(jobs: Sequence[Job]) -> int:
+    """How many of the jobs a page may hold by their definitions, which are unpacked no further than that."""
+    size = 0
+    for number, job in enumerate(jobs):
+        await give_way()
+        size += load_definition(job.core.definition).size
+        if number and size > MAX_ANSWER:
+            return number
+    return len(jobs)
 
 
 def _id(request: Request) -> str:
@@ -192,8 +205,10 @@ def _filter(request: Request) -> Callable[[Job], bool]:
     def wanted(job: Job) -> bool:
         if job.state is State.DELETING or state not in (None, str(job.state)):
             return False
+        if tag is None:
+            return True
         tags = load_definition(job.core.definition).raw.get("tags", {})
-        return tag is None or any(tag == f"{name}:{value}" for name, value in tags.items())
+        return any(tag == f"{name}:{value}" for name, value in tags.items())
 
     return wanted
 

@@ -12,7 +12,7 @@ from devhost.azurite import Azurite
 from shared.jobs.model import Ended, Status
 from shared.storage.history import past_row
 from shared.storage.table import Verb, Write
-from shared.web import exchange
+from shared.web import exchange, jobs
 from tests.harness import NOON, Bench, Receiver, bench, http_job
 from tests.web.support import ask, fields, valid
 
@@ -42,6 +42,12 @@ async def pages(at: Bench, route: str, job: str | None = None, **query: str) -> 
 
 def size(items: list[Any]) -> int:
     return len(json.dumps(items, ensure_ascii=False).encode())
+
+
+def bounded_by(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Has answers end at so many bytes."""
+    for module in (exchange, jobs):
+        monkeypatch.setattr(module, "MAX_ANSWER", size)
 
 
 def flat(of: list[list[Any]]) -> list[Any]:
@@ -75,14 +81,14 @@ async def test_a_page_of_jobs_ends_at_its_bound(shared_bench: Bench, monkeypatch
         body = valid(id=name)
         body["parameters"]["large"] = name * 1000
         await at.create(**body)
-    monkeypatch.setattr(exchange, "MAX_ANSWER", 30_000)
+    bounded_by(monkeypatch, 30_000)
     found = await pages(at, "list", prefix="large-")
     assert sorted(job["id"] for job in flat(found)) == names
     assert max(map(size, found)) <= 30_000 + 100
     assert max(map(len, found)) == 3  # of about 9,000 bytes each
     filtered = await pages(at, "list", prefix="large-", state="Enabled", pageSize="2")
     assert sorted(job["id"] for job in flat(filtered)) == names
-    monkeypatch.setattr(exchange, "MAX_ANSWER", 10)
+    bounded_by(monkeypatch, 10)
     assert [len(page) for page in await pages(at, "list", prefix="large-")] == [1] * 12
 
 
@@ -98,7 +104,7 @@ async def test_runs_come_in_pages_newest_first(shared_bench: Bench) -> None:
 async def test_a_page_of_runs_ends_at_its_bound(shared_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     at = shared_bench
     await recorded(at, "bounded", range(1, 51), letters=1000)
-    monkeypatch.setattr(exchange, "MAX_ANSWER", 20_000)
+    bounded_by(monkeypatch, 20_000)
     found = await pages(at, "runs", job="bounded")
     assert [run["seq"] for run in flat(found)] == list(range(50, 0, -1))
     assert max(map(size, found)) <= 20_000 + 200
